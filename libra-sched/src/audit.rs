@@ -1,0 +1,136 @@
+//! What a plan costs: imbalance, bytes by link class, bounds. Reports, not decisions.
+
+use crate::ids::WorkerId;
+use crate::plan::PoolPlan;
+use crate::topology::{LinkClass, Topology};
+
+/// A plan in numbers. Loads are pairs × heads, sizes are bytes of one layer's forward exchange.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Audit {
+    /// Work of each worker.
+    pub loads: Vec<u64>,
+    /// Work of the pool.
+    pub work_total: u64,
+    /// Work each worker would have if every tile stayed at home.
+    pub home_loads: Vec<u64>,
+    /// No placement of these tiles has a heaviest worker below this: the largest of the mean, the
+    /// heaviest tile, and the W-th and (W+1)-th heaviest together (two of W+1 share a worker).
+    pub tile_bound: u64,
+    /// Bytes of Q dispatched and O returned.
+    pub qo_bytes: u64,
+    /// Bytes of K and V fetched.
+    pub kv_bytes: u64,
+    /// Bytes that cross nodes.
+    pub cross_node_bytes: u64,
+    /// Bytes each worker sends: Q, O and KV together.
+    pub sent_bytes: Vec<u64>,
+    /// Bytes each worker receives.
+    pub received_bytes: Vec<u64>,
+    /// Bytes each worker's staging receives in dispatch: Q and KV.
+    pub staged_bytes: Vec<u64>,
+}
+
+/// Adds up `plan` on machines joined as `topology` says.
+#[must_use]
+pub fn audit(plan: &PoolPlan, topology: Topology) -> Audit {
+    let workers = plan.layout.workers() as usize;
+    let mut home_loads = vec![0; workers];
+    for tile in &plan.tiles {
+        home_loads[tile.q_home.index()] += tile.work;
+    }
+    let loads = plan.loads();
+    let mut audit = Audit {
+        work_total: loads.iter().sum(),
+        tile_bound: tile_bound(plan),
+        loads,
+        home_loads,
+        qo_bytes: 0,
+        kv_bytes: 0,
+        cross_node_bytes: 0,
+        sent_bytes: vec![0; workers],
+        received_bytes: vec![0; workers],
+        staged_bytes: vec![0; workers],
+    };
+    for m in &plan.exchange.q {
+        let bytes = plan.q_bytes(m.tile.index());
+        audit.qo_bytes += bytes;
+        audit.staged_bytes[m.dst.index()] += bytes;
+        audit.send(topology, m.src, m.dst, bytes);
+    }
+    for m in &plan.exchange.kv {
+        let bytes = plan.kv_bytes(m);
+        audit.kv_bytes += bytes;
+        audit.staged_bytes[m.dst.index()] += bytes;
+        audit.send(topology, m.src, m.dst, bytes);
+    }
+    for m in &plan.exchange.o {
+        let bytes = plan.o_bytes(m.tile.index());
+        audit.qo_bytes += bytes;
+        audit.send(topology, m.src, m.dst, bytes);
+    }
+    audit
+}
+
+impl Audit {
+    fn send(&mut self, topology: Topology, src: WorkerId, dst: WorkerId, bytes: u64) {
+        self.sent_bytes[src.index()] += bytes;
+        self.received_bytes[dst.index()] += bytes;
+        if topology.link(src, dst) == LinkClass::InterNode {
+            self.cross_node_bytes += bytes;
+        }
+    }
+
+    /// All bytes that leave a worker.
+    #[must_use]
+    pub fn moved_bytes(&self) -> u64 {
+        self.qo_bytes + self.kv_bytes
+    }
+
+    /// Heaviest over mean worker load, less 1: R − 1 of eq. 7. 0 for a pool without work.
+    #[must_use]
+    pub fn intra_excess(&self) -> f64 {
+        excess(
+            self.loads.iter().copied().max().unwrap_or(0),
+            self.work_total,
+            self.loads.len(),
+        )
+    }
+
+    /// As [`Audit::intra_excess`] if every tile stayed at home.
+    #[must_use]
+    pub fn home_excess(&self) -> f64 {
+        let max = self.home_loads.iter().copied().max().unwrap_or(0);
+        excess(max, self.work_total, self.loads.len())
+    }
+
+    /// As [`Audit::intra_excess`] at the proved bound for these tiles.
+    #[must_use]
+    pub fn tile_bound_excess(&self) -> f64 {
+        // The bound rounds the mean up to an integer; below one unit of work it is the mean.
+        excess(self.tile_bound, self.work_total, self.loads.len())
+    }
+}
+
+/// `load` over the mean of `total` in `parts`, less 1.
+#[must_use]
+pub fn excess(load: u64, total: u64, parts: usize) -> f64 {
+    if total == 0 {
+        return 0.0;
+    }
+    load as f64 * parts as f64 / total as f64 - 1.0
+}
+
+fn tile_bound(plan: &PoolPlan) -> u64 {
+    let workers = plan.layout.workers() as usize;
+    let mut work: Vec<u64> = plan.tiles.iter().map(|tile| tile.work).collect();
+    work.sort_unstable_by(|a, b| b.cmp(a));
+    let mean = work.iter().sum::<u64>().div_ceil(workers as u64);
+    let heaviest = work.first().copied().unwrap_or(0);
+    // A sum of two tiles' work is part of the pool's total, which fits 64 bits.
+    let pair = if work.len() > workers {
+        work[workers - 1] + work[workers]
+    } else {
+        0
+    };
+    mean.max(heaviest).max(pair)
+}

@@ -1,0 +1,260 @@
+//! What has to move for a placement: Q and O of tiles away from home, KV once per destination.
+//!
+//! In: tiles and their workers. Out: three sorted lists of moves. O(groups read + moves).
+//!
+//! *Paper*: §4.4 (deduplicated tile exchange).
+
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::error::{Error, check_limit};
+use crate::heads::HeadSplit;
+use crate::ids::{SampleId, TileId, WorkerId};
+use crate::layout::{Fragment, TokenLayout};
+use crate::lengths::{MAX_COUNT, PackedLengths};
+use crate::tiles::ShTile;
+
+/// Q of a tile from its home to its worker, or O back: all rows and heads of the tile.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+pub struct TileMove {
+    /// The tile.
+    pub tile: TileId,
+    /// Sender.
+    pub src: WorkerId,
+    /// Receiver.
+    pub dst: WorkerId,
+}
+
+/// K and V of consecutive tokens of one sample in one KV span.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+pub struct KvMove {
+    /// Receiver.
+    pub dst: WorkerId,
+    /// Sample of the KV group.
+    pub sample: SampleId,
+    /// KV span of the group.
+    pub span: u32,
+    /// First token within the sequence.
+    pub start: u32,
+    /// One past the last token.
+    pub end: u32,
+    /// Sender: home of these tokens in this span.
+    pub src: WorkerId,
+}
+
+impl KvMove {
+    /// Number of tokens.
+    #[must_use]
+    pub const fn tokens(&self) -> u32 {
+        self.end - self.start
+    }
+}
+
+/// Everything that moves forward; backward reverses it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExchangePlan {
+    /// Q dispatches, by tile.
+    pub q: Vec<TileMove>,
+    /// KV fetches, by (destination, sample, span, token).
+    pub kv: Vec<KvMove>,
+    /// O returns, by tile.
+    pub o: Vec<TileMove>,
+}
+
+/// Derives the moves for tiles placed on `workers` (one a tile).
+///
+/// Q and O move exactly when a tile is away from home. Each destination receives, once, every
+/// fragment of every group its tiles read that it does not hold as a home; whole groups, as the
+/// paper does.
+///
+/// # Errors
+/// Not one worker a tile, a worker or a sample that does not exist, or too many moves.
+pub fn derive(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    tiles: &[ShTile],
+    workers: &[WorkerId],
+) -> Result<ExchangePlan, Error> {
+    check(pool, layout, heads, tiles, workers)?;
+    let mut plan = ExchangePlan::default();
+    for (tile, (shape, &worker)) in (0..).map(TileId).zip(tiles.iter().zip(workers)) {
+        if worker != shape.q_home {
+            plan.q.push(TileMove {
+                tile,
+                src: shape.q_home,
+                dst: worker,
+            });
+            plan.o.push(TileMove {
+                tile,
+                src: worker,
+                dst: shape.q_home,
+            });
+        }
+    }
+    let mut fetcher = Fetcher {
+        pool,
+        layout,
+        heads,
+        fetched_by: vec![0; pool.samples() * heads.span_count() as usize],
+        moves: Vec::new(),
+    };
+    let (by_worker, first) = group_by_worker(workers, layout.workers());
+    for dst in 0..layout.workers() {
+        let own = &by_worker[first[dst as usize] as usize..first[dst as usize + 1] as usize];
+        fetcher.fetch(WorkerId(dst), tiles, own);
+        check_limit(
+            "number of KV moves",
+            fetcher.moves.len() as u128,
+            MAX_COUNT.into(),
+        )?;
+    }
+    plan.kv = fetcher.moves;
+    Ok(plan)
+}
+
+fn check(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    tiles: &[ShTile],
+    workers: &[WorkerId],
+) -> Result<(), Error> {
+    crate::tiles::check_pool(pool, layout)?;
+    layout.check_heads(heads)?;
+    if tiles.len() != workers.len() {
+        return Err(Error::Mismatch {
+            name: "number of tiles",
+            left: tiles.len() as u64,
+            left_of: "tiles",
+            right: workers.len() as u64,
+            right_of: "placement",
+        });
+    }
+    if let Some(bad) = workers.iter().find(|w| w.0 >= layout.workers()) {
+        let (value, count) = (bad.0.into(), layout.workers().into());
+        return Err(Error::OutOfRange {
+            name: "worker",
+            value,
+            count,
+        });
+    }
+    for tile in tiles {
+        let end = tile.samples().end as u64;
+        let of_slot = pool.sequences() > tile.slot as usize
+            && pool.samples_of(tile.slot as usize).end as u64 >= end;
+        if !of_slot || tile.shard >= heads.shards() {
+            let count = pool.samples() as u64;
+            return Err(Error::OutOfRange {
+                name: "last sample of a tile",
+                value: end,
+                count,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Tiles of each worker in id order, and where each worker's begin.
+fn group_by_worker(workers: &[WorkerId], count: u32) -> (Vec<u32>, Vec<u32>) {
+    let mut first = vec![0u32; count as usize + 1];
+    for worker in workers {
+        first[worker.index() + 1] += 1;
+    }
+    for worker in 0..count as usize {
+        first[worker + 1] += first[worker];
+    }
+    let mut next = first.clone();
+    let mut tiles = vec![0u32; workers.len()];
+    for (tile, worker) in (0..).zip(workers) {
+        tiles[next[worker.index()] as usize] = tile;
+        next[worker.index()] += 1;
+    }
+    (tiles, first)
+}
+
+struct Fetcher<'a> {
+    pool: &'a PackedLengths,
+    layout: &'a TokenLayout,
+    heads: &'a HeadSplit,
+    /// 1 + the last destination that fetched each (sample, span); destinations come one by one.
+    fetched_by: Vec<u32>,
+    moves: Vec<KvMove>,
+}
+
+impl Fetcher<'_> {
+    /// All groups that the tiles `own` of `dst` read.
+    fn fetch(&mut self, dst: WorkerId, tiles: &[ShTile], own: &[u32]) {
+        let begin = self.moves.len();
+        let mut at = 0;
+        while at < own.len() {
+            let tile = &tiles[own[at] as usize];
+            let run = own[at..]
+                .iter()
+                .take_while(|&&id| tiles[id as usize].same_block(tile))
+                .count();
+            let fragments = self.layout.fragments(tile.slot);
+            let near = fragments.partition_point(|f| f.end <= tile.start);
+            for sample in tile.samples() {
+                for &id in &own[at..at + run] {
+                    for span in self.heads.spans_of_shard(tiles[id as usize].shard) {
+                        self.fetch_group(dst, tile.slot, sample, span, fragments, near);
+                    }
+                }
+            }
+            at += run;
+        }
+        // Samples rise from block to block; only a sample across two blocks can come out of order.
+        let moves = &mut self.moves[begin..];
+        if !moves.is_sorted() {
+            moves.sort_unstable();
+        }
+    }
+
+    fn fetch_group(
+        &mut self,
+        dst: WorkerId,
+        slot: u32,
+        sample: usize,
+        span: u32,
+        fragments: &[Fragment],
+        near: usize,
+    ) {
+        let stamp = &mut self.fetched_by[sample * self.heads.span_count() as usize + span as usize];
+        if *stamp == dst.0 + 1 {
+            return;
+        }
+        *stamp = dst.0 + 1;
+        let sample = SampleId(sample as u32);
+        let Range { start, end } = self.pool.tokens(sample);
+        let tensor = self
+            .layout
+            .tensor_of_kv(self.heads, self.heads.kv_of_span(span).start);
+        // Most samples lie within the block's own fragment; the search is for the others.
+        let inside = fragments
+            .get(near)
+            .is_some_and(|f| f.start <= start && start < f.end);
+        let first = if inside {
+            near
+        } else {
+            fragments.partition_point(|f| f.end <= start)
+        };
+        for fragment in fragments[first..].iter().take_while(|f| f.start < end) {
+            let src = self.layout.worker(slot, fragment.rank, tensor);
+            if src != dst {
+                let (start, end) = (start.max(fragment.start), end.min(fragment.end));
+                self.moves.push(KvMove {
+                    dst,
+                    sample,
+                    span,
+                    start,
+                    end,
+                    src,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Places SH-Tiles over a pool's workers.
+//!
+//! In: tiles and what moving them costs. Out: one worker a tile, and the load of every worker.
+//!
+//! *Paper*: §4.3.2, Alg. 2, eq. 9.
+
+mod head_shard;
+mod home;
+mod paper;
+mod slack;
+
+use crate::error::{Error, check_limit};
+use crate::heads::{ElementBytes, HeadSplit};
+use crate::ids::WorkerId;
+use crate::layout::TokenLayout;
+use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
+use crate::tiles::{ShTile, check_pool};
+
+pub use paper::Scratch;
+pub use slack::Slack;
+
+/// An algorithm that places tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Placer {
+    /// Every tile stays where its Q lives: what happens without a scheduler.
+    Home,
+    /// Alg. 2: heaviest first, least traffic among the workers under the soft target.
+    Paper(Slack),
+    /// Shard `s` of a sequence goes to worker `s·CP/H` of that sequence: Ulysses, where H = CP.
+    HeadShard,
+}
+
+/// One worker a tile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Worker of each tile: σ(t).
+    pub workers: Vec<WorkerId>,
+    /// Work of each worker: pairs × heads.
+    pub loads: Vec<u64>,
+    /// Tiles that no worker could take within the soft target. They went to the lightest worker.
+    pub fallbacks: u32,
+}
+
+/// What the placers read.
+#[derive(Clone, Copy, Debug)]
+pub struct Problem<'a> {
+    pool: &'a PackedLengths,
+    layout: &'a TokenLayout,
+    heads: &'a HeadSplit,
+    bytes: ElementBytes,
+}
+
+impl<'a> Problem<'a> {
+    /// Lengths, layout, heads and element sizes of one pool.
+    ///
+    /// # Errors
+    /// Lengths of another pool than the layout's, heads that do not fit its tensor ranks, or so
+    /// many bytes that their sum exceeds 64 bits.
+    pub fn new(
+        pool: &'a PackedLengths,
+        layout: &'a TokenLayout,
+        heads: &'a HeadSplit,
+        bytes: ElementBytes,
+    ) -> Result<Self, Error> {
+        check_pool(pool, layout)?;
+        layout.check_heads(heads)?;
+        check_limit(
+            "number of samples",
+            pool.samples() as u128,
+            MAX_COUNT.into(),
+        )?;
+        // Every KV head at every worker, and Q and O twice: no sum of bytes exceeds this.
+        let token = u128::from(bytes.kv_token(heads, heads.kv_heads()))
+            * u128::from(layout.workers())
+            + 2 * u128::from(bytes.q_token(heads, heads.q_heads()))
+            + 2 * u128::from(bytes.o_token(heads, heads.q_heads()));
+        let tokens = u128::from(pool.seq_tokens()) * pool.sequences() as u128;
+        check_total("bytes of the pool", token.saturating_mul(tokens))?;
+        Ok(Self {
+            pool,
+            layout,
+            heads,
+            bytes,
+        })
+    }
+}
+
+/// Places `tiles` by `placer`.
+///
+/// # Errors
+/// A tile that does not belong to the problem, work beyond 64 bits, or a placer whose shape
+/// condition fails.
+pub fn place(problem: &Problem<'_>, tiles: &[ShTile], placer: Placer) -> Result<Placement, Error> {
+    place_with(&mut Scratch::default(), problem, tiles, placer)
+}
+
+/// As [`place`], reusing `scratch`; the answer does not depend on what it held.
+///
+/// # Errors
+/// As [`place`].
+pub fn place_with(
+    scratch: &mut Scratch,
+    problem: &Problem<'_>,
+    tiles: &[ShTile],
+    placer: Placer,
+) -> Result<Placement, Error> {
+    let total = check_tiles(problem, tiles)?;
+    match placer {
+        Placer::Home => Ok(home::place(problem, tiles)),
+        Placer::Paper(slack) => {
+            let capacity = slack.capacity(total, problem.layout.workers());
+            Ok(paper::place(scratch, problem, tiles, capacity))
+        }
+        Placer::HeadShard => head_shard::place(problem, tiles),
+    }
+}
+
+/// Every tile lies within the pool; returns the total work.
+fn check_tiles(problem: &Problem<'_>, tiles: &[ShTile]) -> Result<u64, Error> {
+    check_limit("number of tiles", tiles.len() as u128, MAX_COUNT.into())?;
+    let (samples, workers) = (problem.pool.samples(), problem.layout.workers());
+    let mut total = 0u128;
+    for tile in tiles {
+        total += u128::from(tile.work);
+        let ids = [
+            (
+                "slot",
+                u64::from(tile.slot),
+                u64::from(problem.layout.slots()),
+            ),
+            ("shard", tile.shard.into(), problem.heads.shards().into()),
+            ("q_home worker", tile.q_home.0.into(), workers.into()),
+            (
+                "last sample",
+                (tile.samples().end as u64).saturating_sub(1),
+                samples as u64,
+            ),
+        ];
+        if let Some(&(name, value, count)) = ids.iter().find(|(_, value, count)| value >= count) {
+            return Err(Error::OutOfRange { name, value, count });
+        }
+    }
+    check_total("work of the pool", total)
+}
+
+/// Sums the work that `workers` received.
+fn loads(tiles: &[ShTile], workers: &[WorkerId], count: u32) -> Vec<u64> {
+    let mut loads = vec![0; count as usize];
+    for (tile, worker) in tiles.iter().zip(workers) {
+        loads[worker.index()] += tile.work;
+    }
+    loads
+}

@@ -1,0 +1,210 @@
+//! Cuts a pool's attention into SH-Tiles: token blocks × head shards.
+//!
+//! In: lengths, layout, heads, mask, block size. Out: tiles with their work and their home.
+//! Blocks are cut at multiples of B tokens of the packed sequence and where a fragment ends, never
+//! at sample boundaries; a block of only padding is no tile. O(tokens/B + fragments + samples).
+//!
+//! *Paper*: §4.3.1, eq. 6 (SH-Tile), eq. 7 (KV groups), eq. 8 (work).
+//!
+//! ```
+//! use libra_sched::{HeadSplit, LayoutKind, Mask, PackedLengths, TokenLayout, tiles};
+//! let pool = PackedLengths::new(12, [vec![8u64, 4], vec![3, 3, 3]])?;
+//! let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 12, 2)?;
+//! let heads = HeadSplit::new(2, 2, 4, 4, 2, 1)?;
+//! let tiles = tiles::cut(&pool, &layout, &heads, Mask::Causal, 6)?;
+//! // Two blocks a sequence, two shards a block; the last block of the second sequence is short.
+//! assert_eq!(tiles.len(), 8);
+//! assert_eq!(tiles[0].work, 21);
+//! assert_eq!(tiles[6].start..tiles[6].end, 6..9);
+//! # Ok::<(), libra_sched::Error>(())
+//! ```
+
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::error::{Error, check_limit, check_positive};
+use crate::heads::HeadSplit;
+use crate::ids::{SampleId, WorkerId};
+use crate::layout::TokenLayout;
+use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
+use crate::mask::Mask;
+
+/// The smallest independently placed task: a token range of one sequence in one head shard (eq. 6).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pod, Zeroable)]
+pub struct ShTile {
+    /// Slot of the pool.
+    pub slot: u32,
+    /// First token within the sequence.
+    pub start: u32,
+    /// One past the last token.
+    pub end: u32,
+    /// Head shard.
+    pub shard: u32,
+    /// Worker that holds Q and takes O: q(t).
+    pub q_home: WorkerId,
+    /// First sample that the tokens meet.
+    pub first_sample: SampleId,
+    /// Number of samples met: K(t) is these × the shard's KV spans (eq. 7).
+    pub samples: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Query–key pairs × query heads of the shard (eq. 8).
+    pub work: u64,
+}
+
+impl ShTile {
+    /// Tokens of the tile within its sequence.
+    #[must_use]
+    pub const fn tokens(&self) -> Range<u32> {
+        self.start..self.end
+    }
+
+    /// Number of tokens.
+    #[must_use]
+    pub const fn len(&self) -> u32 {
+        self.end - self.start
+    }
+
+    /// Whether the tile has no token; `cut` makes none such.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.end <= self.start
+    }
+
+    /// Samples that the tile meets, as indices over the pool.
+    #[must_use]
+    pub const fn samples(&self) -> Range<usize> {
+        let first = self.first_sample.index();
+        first..first + self.samples as usize
+    }
+
+    /// Whether `other` covers the same tokens in another shard.
+    #[must_use]
+    pub const fn same_block(&self, other: &Self) -> bool {
+        self.slot == other.slot && self.start == other.start && self.end == other.end
+    }
+}
+
+/// Tiles of a pool in (slot, block, shard) order: tile id = position.
+///
+/// # Errors
+/// A zero or huge block, lengths that do not match the layout, heads that do not fit its tensor
+/// ranks, work beyond 64 bits.
+pub fn cut(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    mask: Mask,
+    block_tokens: u32,
+) -> Result<Vec<ShTile>, Error> {
+    check_positive("block tokens", block_tokens.into())?;
+    check_pool(pool, layout)?;
+    layout.check_heads(heads)?;
+    let mut tiles = Vec::with_capacity(estimate(pool, layout, heads, block_tokens)?);
+    let mut total = 0u128;
+    for slot in 0..layout.slots() {
+        total += cut_slot(pool, layout, heads, mask, block_tokens, slot, &mut tiles);
+    }
+    check_limit("number of tiles", tiles.len() as u128, MAX_COUNT.into())?;
+    // Pairs of one block stay below 2^60 and heads below 2^16, so a tile may not fit although
+    // its pool's sum is computed without loss.
+    check_total("work of the pool", total)?;
+    Ok(tiles)
+}
+
+/// Blocks of one slot, every shard of each; returns the slot's work.
+fn cut_slot(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    mask: Mask,
+    block_tokens: u32,
+    slot: u32,
+    tiles: &mut Vec<ShTile>,
+) -> u128 {
+    let (starts, lengths) = (pool.starts(), pool.lengths());
+    let samples = pool.samples_of(slot as usize);
+    let used = pool.tokens_of(slot as usize);
+    let width = u64::from(heads.shard_width());
+    let mut total = 0u128;
+    let mut first = samples.start;
+    for fragment in layout.fragments(slot) {
+        let mut start = fragment.start;
+        while start < fragment.end.min(used) {
+            let grid = (start / block_tokens + 1).saturating_mul(block_tokens);
+            let end = grid.min(fragment.end).min(used);
+            while starts[first] + lengths[first] <= start {
+                first += 1;
+            }
+            let mut pairs = 0u64;
+            let mut last = first;
+            while last < samples.end && starts[last] < end {
+                let (sample_start, len) = (starts[last], lengths[last]);
+                let queries = start.max(sample_start) - sample_start
+                    ..end.min(sample_start + len) - sample_start;
+                pairs += mask.pairs(len, queries);
+                last += 1;
+            }
+            total += u128::from(pairs) * u128::from(heads.q_heads());
+            let work = pairs.saturating_mul(width);
+            for shard in 0..heads.shards() {
+                tiles.push(ShTile {
+                    slot,
+                    start,
+                    end,
+                    shard,
+                    q_home: home(layout, heads, slot, fragment.rank, shard),
+                    first_sample: SampleId(first as u32),
+                    samples: (last - first) as u32,
+                    reserved: 0,
+                    work,
+                });
+            }
+            start = end;
+        }
+    }
+    total
+}
+
+/// Worker of context rank `rank` that holds the heads of `shard`.
+fn home(layout: &TokenLayout, heads: &HeadSplit, slot: u32, rank: u32, shard: u32) -> WorkerId {
+    layout.worker(slot, rank, shard / (heads.shards() / layout.tensor()))
+}
+
+/// The lengths must be those of the layout's pool.
+pub(crate) fn check_pool(pool: &PackedLengths, layout: &TokenLayout) -> Result<(), Error> {
+    if pool.sequences() != layout.slots() as usize {
+        let (found, expected) = (pool.sequences(), layout.slots() as usize);
+        return Err(Error::SequenceCount {
+            found,
+            expected,
+            why: "slots of the layout",
+        });
+    }
+    if pool.seq_tokens() != layout.seq_tokens() {
+        return Err(Error::Mismatch {
+            name: "seq_tokens",
+            left: pool.seq_tokens().into(),
+            left_of: "lengths",
+            right: layout.seq_tokens().into(),
+            right_of: "layout",
+        });
+    }
+    Ok(())
+}
+
+/// Upper bound on the number of tiles, checked against [`MAX_COUNT`] before anything is allocated.
+fn estimate(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    block_tokens: u32,
+) -> Result<usize, Error> {
+    let blocks = u128::from(pool.seq_tokens().div_ceil(block_tokens)) * u128::from(layout.slots())
+        + layout.all_fragments().len() as u128;
+    let tiles = blocks * u128::from(heads.shards());
+    check_limit("number of tiles", tiles, MAX_COUNT.into())?;
+    Ok(tiles as usize)
+}

@@ -1,0 +1,190 @@
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::TOKENS_MAX;
+use super::error::{InputError, Place};
+use crate::units::shorten;
+
+/// Takes the numbers of a source one by one and makes lengths of them.
+pub(super) struct Collector<'a> {
+    path: &'a Path,
+    unit: &'static str,
+    cumulative: bool,
+    /// The last running sum, if there was one.
+    previous: Option<u64>,
+    total: u64,
+    lengths: Vec<u64>,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(path: &'a Path, unit: &'static str, cumulative: bool) -> Self {
+        Self {
+            path,
+            unit,
+            cumulative,
+            previous: None,
+            total: 0,
+            lengths: Vec::new(),
+        }
+    }
+
+    /// Makes room for `count` numbers; only for a count that is checked against the source's size.
+    pub(super) fn reserve(&mut self, count: u64) {
+        self.lengths.reserve(count as usize);
+    }
+
+    /// Takes the number that stands at line, row or element `number`.
+    pub(super) fn push(&mut self, number: u64, value: u64) -> Result<(), InputError> {
+        if !self.cumulative {
+            return self.push_length(number, value);
+        }
+        match self.previous.replace(value) {
+            None if value == 0 => Ok(()),
+            None => self.push_length(number, value),
+            Some(previous) if value < previous => Err(InputError::Descending {
+                place: self.place(number),
+                value,
+                previous,
+            }),
+            Some(previous) => self.push_length(number, value - previous),
+        }
+    }
+
+    fn push_length(&mut self, number: u64, length: u64) -> Result<(), InputError> {
+        if length == 0 {
+            return Err(InputError::Zero {
+                place: self.place(number),
+            });
+        }
+        if length > TOKENS_MAX {
+            return Err(InputError::TooLong {
+                place: self.place(number),
+                value: length.to_string(),
+            });
+        }
+        self.total = (self.total.checked_add(length)).ok_or_else(|| InputError::Total {
+            place: self.place(number),
+            value: length,
+        })?;
+        self.lengths.push(length);
+        Ok(())
+    }
+
+    /// As [`Self::push`], for a number in decimal.
+    pub(super) fn push_text(&mut self, number: u64, text: &str) -> Result<(), InputError> {
+        if let Ok(value) = text.parse() {
+            return self.push(number, value);
+        }
+        let place = self.place(number);
+        let value = shorten(text);
+        Err(match is_integer(text) {
+            true if text.starts_with('-') => InputError::Negative { place, value },
+            true => InputError::TooLong { place, value },
+            false => InputError::NotAnInteger { place, value },
+        })
+    }
+
+    /// As [`Self::push`], for a number in JSON.
+    pub(super) fn push_json(&mut self, number: u64, value: &Value) -> Result<(), InputError> {
+        // serde_json makes a float of an integer beyond 64 bits.
+        let huge = |value: f64| value.abs() >= u64::MAX as f64;
+        match value {
+            Value::Number(float) if float.is_f64() && !float.as_f64().is_some_and(huge) => {
+                let value = shorten(&float.to_string());
+                Err(InputError::NotAnInteger {
+                    place: self.place(number),
+                    value,
+                })
+            }
+            Value::Number(float) if float.as_f64().is_some_and(|value| value < 0.0) => {
+                Err(self.negative(number, float.to_string()))
+            }
+            Value::Number(integer) => match integer.as_u64() {
+                Some(value) => self.push(number, value),
+                None => Err(InputError::TooLong {
+                    place: self.place(number),
+                    value: integer.to_string(),
+                }),
+            },
+            other => {
+                let value = shorten(&other.to_string());
+                Err(InputError::NotAnInteger {
+                    place: self.place(number),
+                    value,
+                })
+            }
+        }
+    }
+
+    /// The lengths, of which a source of `entries` lines or elements must have at least one.
+    pub(super) fn finish(self, entries: u64) -> Result<Vec<u64>, InputError> {
+        if self.lengths.is_empty() {
+            let path = self.path.to_owned();
+            return Err(InputError::NoSamples {
+                path,
+                entries,
+                unit: self.unit,
+            });
+        }
+        Ok(self.lengths)
+    }
+
+    pub(super) fn negative(&self, number: u64, value: String) -> InputError {
+        InputError::Negative {
+            place: self.place(number),
+            value,
+        }
+    }
+
+    pub(super) fn place(&self, number: u64) -> Place {
+        Place {
+            path: self.path.to_owned(),
+            unit: self.unit,
+            number,
+        }
+    }
+
+    pub(super) fn missing_column(
+        &self,
+        number: u64,
+        wanted: Option<&str>,
+        names: &[&str],
+    ) -> InputError {
+        let column = match wanted {
+            Some(column) => format!("`{column}`"),
+            None => "`length` or `tokens`".to_owned(),
+        };
+        let present = match names {
+            [] => "none, only bare numbers".to_owned(),
+            names => shorten(&names.join(", ")),
+        };
+        InputError::MissingColumn {
+            place: self.place(number),
+            column,
+            present,
+        }
+    }
+}
+
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_total_beyond_64_bits_is_refused() {
+        let mut lengths = Collector::new(Path::new("a.txt"), "line", false);
+        lengths.total = u64::MAX - 7;
+        assert!(lengths.push(1, 7).is_ok());
+        let error = lengths.push(2, 1).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "a.txt, line 2: 1 more tokens bring the corpus past 18446744073709551615"
+        );
+    }
+}

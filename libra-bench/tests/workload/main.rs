@@ -1,0 +1,7 @@
+//! From a source of lengths to windows of packed sequences.
+
+mod array;
+mod pack;
+mod read;
+mod sources;
+mod stats;

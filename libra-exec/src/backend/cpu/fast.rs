@@ -1,0 +1,346 @@
+//! Attention in f32 tiles over matrix products: a flash-style kernel for the CPU.
+//!
+//! Queries and keys are taken in tiles; scores of a tile are one matrix product, the softmax is
+//! kept as a running maximum and sum per query (Milakov and Gimelshein 2018; Dao et al. 2022), and
+//! backward recomputes the weights from log-sum-exp. Sums are in f32.
+
+use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder, linalg::general_mat_mul, s};
+
+use super::reference::{Column, Names, delta_of, kv_names, own_delta, softmax_scale};
+use super::{CpuBuffer, CpuDevice};
+use crate::backend::{Kernel, Workspace};
+use crate::error::Failure;
+use crate::program::{Entry, RankProgram, Tensor};
+
+/// Queries of a tile.
+const Q_TILE: usize = 64;
+/// Keys of a tile.
+const K_TILE: usize = 128;
+
+/// The fast f32 kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FastKernel;
+
+/// eˣ for x ≤ 0 to about 1e-7 relative, in operations that a compiler turns into vector code.
+///
+/// x = n·ln 2 + r with |r| ≤ ln 2 / 2; eʳ by its Taylor polynomial of degree 7; 2ⁿ by exponent
+/// bits. Below −87 the answer is 0.
+fn exp(x: f32) -> f32 {
+    const LN2_HIGH: f32 = 0.693_145_75;
+    const LN2_LOW: f32 = 1.428_606_8e-6;
+    // Adding and taking away 1.5·2²³ rounds to an integer.
+    const ROUND: f32 = 12_582_912.0;
+    let clamped = x.max(-87.0);
+    let n = (clamped * std::f32::consts::LOG2_E + ROUND) - ROUND;
+    let r = (clamped - n * LN2_HIGH) - n * LN2_LOW;
+    let p = 1.0 / 5040.0;
+    let p = p * r + 1.0 / 720.0;
+    let p = p * r + 1.0 / 120.0;
+    let p = p * r + 1.0 / 24.0;
+    let p = p * r + 1.0 / 6.0;
+    let p = p * r + 0.5;
+    let p = p * r + 1.0;
+    let p = p * r + 1.0;
+    let power = f32::from_bits((((n as i32) + 127) as u32) << 23);
+    if x < -87.0 { 0.0 } else { p * power }
+}
+
+/// Rows `first..first + rows` of one head as a matrix.
+fn matrix(data: &[f32], at: Column, first: usize, rows: usize) -> ArrayView2<'_, f32> {
+    let shape = (rows, at.width).strides((at.stride, 1));
+    let data = &data[at.offset + first * at.stride..];
+    ArrayView2::from_shape(shape, data).expect("a column lies within its tensor")
+}
+
+fn matrix_mut(data: &mut [f32], at: Column, first: usize, rows: usize) -> ArrayViewMut2<'_, f32> {
+    let shape = (rows, at.width).strides((at.stride, 1));
+    let data = &mut data[at.offset + first * at.stride..];
+    ArrayViewMut2::from_shape(shape, data).expect("a column lies within its tensor")
+}
+
+fn lent(
+    tensors: &mut Workspace<CpuBuffer<f32>>,
+    tensor: Tensor,
+) -> Result<CpuBuffer<f32>, Failure> {
+    tensors.take(tensor).ok_or(Failure::MissingState {
+        what: tensor.name(),
+    })
+}
+
+/// Keys that some query of `rows` (entry-local) reads.
+fn keys_of_rows(
+    program: &RankProgram,
+    entry: &Entry,
+    first: usize,
+    rows: usize,
+) -> std::ops::Range<usize> {
+    let position = entry.position + first as u32;
+    let keys = program
+        .mask
+        .keys(entry.len, position..position + rows as u32);
+    keys.start as usize..keys.end as usize
+}
+
+/// Keys of `tile` that one query does not read, as places in the tile: before and from.
+fn hidden(
+    program: &RankProgram,
+    entry: &Entry,
+    row: usize,
+    tile: &std::ops::Range<usize>,
+) -> (usize, usize) {
+    let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
+    let place = |key: u32| (key as usize).clamp(tile.start, tile.end) - tile.start;
+    (place(keys.start), place(keys.end))
+}
+
+fn tiles(
+    range: std::ops::Range<usize>,
+    step: usize,
+) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let end = range.end;
+    range
+        .step_by(step)
+        .map(move |start| start..(start + step).min(end))
+}
+
+/// Memory of one call.
+struct Scratch {
+    scores: Vec<f32>,
+    d_scores: Vec<f32>,
+    largest: [f32; Q_TILE],
+    total: [f32; Q_TILE],
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Self {
+            scores: vec![0.0; Q_TILE * K_TILE],
+            d_scores: vec![0.0; Q_TILE * K_TILE],
+            largest: [0.0; Q_TILE],
+            total: [0.0; Q_TILE],
+        }
+    }
+}
+
+fn tile_of(data: &mut [f32], rows: usize, keys: usize) -> ArrayViewMut2<'_, f32> {
+    ArrayViewMut2::from_shape((rows, keys), &mut data[..rows * keys]).expect("tiles fit scratch")
+}
+
+impl Kernel<CpuDevice<f32>> for FastKernel {
+    fn forward(
+        &self,
+        _device: &CpuDevice<f32>,
+        _queue: &(),
+        program: &RankProgram,
+        tensors: &mut Workspace<CpuBuffer<f32>>,
+        chunk: u32,
+    ) -> Result<(), Failure> {
+        let mut scratch = Scratch::new();
+        for entry in &program.entries {
+            let names = Names::of(entry);
+            let mut o = lent(tensors, names.o)?;
+            let mut lse = lent(tensors, names.lse)?;
+            for head in program.heads_of(entry, chunk) {
+                let (o, lse) = (o.as_mut_slice(), lse.as_mut_slice());
+                forward_head(&mut scratch, program, tensors, entry, head, o, lse);
+            }
+            tensors.bind(names.o, o);
+            tensors.bind(names.lse, lse);
+        }
+        Ok(())
+    }
+
+    fn delta(
+        &self,
+        _device: &CpuDevice<f32>,
+        _queue: &(),
+        program: &RankProgram,
+        tensors: &mut Workspace<CpuBuffer<f32>>,
+    ) -> Result<(), Failure> {
+        own_delta(program, tensors)
+    }
+
+    fn backward(
+        &self,
+        _device: &CpuDevice<f32>,
+        _queue: &(),
+        program: &RankProgram,
+        tensors: &mut Workspace<CpuBuffer<f32>>,
+        chunk: u32,
+    ) -> Result<(), Failure> {
+        let mut scratch = Scratch::new();
+        for entry in &program.entries {
+            for head in program.heads_of(entry, chunk) {
+                backward_head(&mut scratch, program, tensors, entry, head)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn forward_head(
+    scratch: &mut Scratch,
+    program: &RankProgram,
+    tensors: &Workspace<CpuBuffer<f32>>,
+    entry: &Entry,
+    head: u32,
+    o: &mut [f32],
+    lse: &mut [f32],
+) {
+    let scale = softmax_scale::<f32>(program);
+    let names = Names::of(entry);
+    let column = program.q_column(entry, head);
+    let view = program.kv_view(entry, head);
+    let [k_name, v_name, ..] = kv_names(view);
+    let q_at = Column::new(program, names.q, entry.row, column);
+    let o_at = Column::new(program, names.o, entry.row, column);
+    let lse_at = Column::new(program, names.lse, entry.row, column);
+    let k_at = Column::new(program, k_name, view.row, view.head);
+    let v_at = Column::new(program, v_name, view.row, view.head);
+    let (q, k, v) = (
+        tensors.get(names.q).as_slice(),
+        tensors.get(k_name).as_slice(),
+        tensors.get(v_name).as_slice(),
+    );
+    for rows in tiles(0..entry.rows as usize, Q_TILE) {
+        let count = rows.len();
+        let q = matrix(q, q_at, rows.start, count);
+        let mut out = matrix_mut(o, o_at, rows.start, count);
+        out.fill(0.0);
+        scratch.largest.fill(f32::NEG_INFINITY);
+        scratch.total.fill(0.0);
+        for tile in tiles(keys_of_rows(program, entry, rows.start, count), K_TILE) {
+            let mut scores = tile_of(&mut scratch.scores, count, tile.len());
+            general_mat_mul(
+                scale,
+                &q,
+                &matrix(k, k_at, tile.start, tile.len()).t(),
+                0.0,
+                &mut scores,
+            );
+            for row in 0..count {
+                let mut scores = scores.row_mut(row);
+                let scores = scores
+                    .as_slice_mut()
+                    .expect("rows of scratch are contiguous");
+                let (before, from) = hidden(program, entry, rows.start + row, &tile);
+                scores[..before].fill(f32::NEG_INFINITY);
+                scores[from..].fill(f32::NEG_INFINITY);
+                let largest = scores.iter().copied().fold(scratch.largest[row], f32::max);
+                if largest == f32::NEG_INFINITY {
+                    scores.fill(0.0);
+                    continue;
+                }
+                let shrink = exp(scratch.largest[row] - largest);
+                let mut total = 0.0;
+                for score in scores.iter_mut() {
+                    *score = exp(*score - largest);
+                    total += *score;
+                }
+                scratch.total[row] = scratch.total[row] * shrink + total;
+                scratch.largest[row] = largest;
+                if shrink != 1.0 {
+                    out.row_mut(row).mapv_inplace(|value| value * shrink);
+                }
+            }
+            let v = matrix(v, v_at, tile.start, tile.len());
+            general_mat_mul(1.0, &scores, &v, 1.0, &mut out);
+        }
+        for row in 0..count {
+            let total = scratch.total[row];
+            out.row_mut(row).mapv_inplace(|value| value / total);
+            lse[lse_at.row(rows.start + row).start] = scratch.largest[row] + total.ln();
+        }
+    }
+}
+
+fn backward_head(
+    scratch: &mut Scratch,
+    program: &RankProgram,
+    tensors: &mut Workspace<CpuBuffer<f32>>,
+    entry: &Entry,
+    head: u32,
+) -> Result<(), Failure> {
+    let scale = softmax_scale::<f32>(program);
+    let names = Names::of(entry);
+    let column = program.q_column(entry, head);
+    let view = *program.kv_view(entry, head);
+    let [k_name, v_name, d_k_name, d_v_name] = kv_names(&view);
+    let mut d_q = lent(tensors, names.d_q)?;
+    let mut d_k = lent(tensors, d_k_name)?;
+    let mut d_v = lent(tensors, d_v_name)?;
+    let own = |tensor| Column::new(program, tensor, entry.row, column);
+    let keyed = |tensor| Column::new(program, tensor, view.row, view.head);
+    let data = |tensor| tensors.get(tensor).as_slice();
+    let (q, k, v) = (data(names.q), data(k_name), data(v_name));
+    let (d_o, lse) = (data(names.d_o), data(names.lse));
+
+    for rows in tiles(0..entry.rows as usize, Q_TILE) {
+        let count = rows.len();
+        let q = matrix(q, own(names.q), rows.start, count);
+        let d_o = matrix(d_o, own(names.d_o), rows.start, count);
+        let mut d_q = matrix_mut(d_q.as_mut_slice(), own(names.d_q), rows.start, count);
+        for row in 0..count {
+            let at = rows.start + row;
+            scratch.largest[row] = lse[own(names.lse).row(at).start];
+            scratch.total[row] = delta_of(program, tensors, entry, column, at);
+        }
+        for tile in tiles(keys_of_rows(program, entry, rows.start, count), K_TILE) {
+            let k = matrix(k, keyed(k_name), tile.start, tile.len());
+            let v = matrix(v, keyed(v_name), tile.start, tile.len());
+            let mut weights = tile_of(&mut scratch.scores, count, tile.len());
+            let mut d_scores = tile_of(&mut scratch.d_scores, count, tile.len());
+            general_mat_mul(scale, &q, &k.t(), 0.0, &mut weights);
+            general_mat_mul(1.0, &d_o, &v.t(), 0.0, &mut d_scores);
+            for row in 0..count {
+                let (before, from) = hidden(program, entry, rows.start + row, &tile);
+                let (lse, delta) = (scratch.largest[row], scratch.total[row]);
+                let mut weights = weights.slice_mut(s![row, ..]);
+                let mut d_scores = d_scores.slice_mut(s![row, ..]);
+                let weights = weights
+                    .as_slice_mut()
+                    .expect("rows of scratch are contiguous");
+                let d_scores = d_scores
+                    .as_slice_mut()
+                    .expect("rows of scratch are contiguous");
+                for (weight, d_score) in weights.iter_mut().zip(d_scores.iter_mut()) {
+                    *weight = exp(*weight - lse);
+                    *d_score = *weight * (*d_score - delta);
+                }
+                for hidden in [0..before, from..tile.len()] {
+                    weights[hidden.clone()].fill(0.0);
+                    d_scores[hidden].fill(0.0);
+                }
+            }
+            let mut d_v = matrix_mut(d_v.as_mut_slice(), keyed(d_v_name), tile.start, tile.len());
+            general_mat_mul(1.0, &weights.t(), &d_o, 1.0, &mut d_v);
+            general_mat_mul(scale, &d_scores, &k, 1.0, &mut d_q);
+            let mut d_k = matrix_mut(d_k.as_mut_slice(), keyed(d_k_name), tile.start, tile.len());
+            general_mat_mul(scale, &d_scores.t(), &q, 1.0, &mut d_k);
+        }
+    }
+    tensors.bind(names.d_q, d_q);
+    tensors.bind(d_k_name, d_k);
+    tensors.bind(d_v_name, d_v);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exp;
+
+    #[test]
+    fn exp_is_within_a_few_ulps_of_the_library() {
+        for step in 0..880_000 {
+            let x = -(step as f32) * 1e-4;
+            let (fast, right) = (f64::from(exp(x)), f64::from(x).exp());
+            let error = (fast - right).abs();
+            assert!(
+                error <= 3e-7 * right || right < 1.7e-38,
+                "exp({x}) = {fast}, not {right}"
+            );
+        }
+        assert_eq!(exp(0.0), 1.0);
+        assert_eq!(exp(f32::NEG_INFINITY), 0.0);
+    }
+}

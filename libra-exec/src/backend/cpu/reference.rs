@@ -1,0 +1,288 @@
+//! Attention a query at a time, every sum in ascending order: exact twin of unsharded attention.
+//!
+//! A query's scores, softmax and output are computed by the same operations in the same order
+//! wherever the query runs, so O and dQ do not depend on the plan, to the last bit.
+
+use num_traits::Float;
+
+use super::{CpuBuffer, CpuDevice};
+use crate::backend::{Kernel, Workspace};
+use crate::error::Failure;
+use crate::program::{Entry, KvView, RankProgram, Tensor};
+
+/// The slow, exact kernel, in f64 or f32.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReferenceKernel;
+
+/// Rows of one head of a tensor.
+#[derive(Clone, Copy)]
+pub(super) struct Column {
+    pub(super) offset: usize,
+    pub(super) stride: usize,
+    pub(super) width: usize,
+}
+
+impl Column {
+    pub(super) fn new(program: &RankProgram, tensor: Tensor, row: u32, head: u32) -> Self {
+        let shape = program.shape(tensor);
+        let offset = row as usize * shape.stride() + head as usize * shape.width;
+        Self {
+            offset,
+            stride: shape.stride(),
+            width: shape.width,
+        }
+    }
+
+    pub(super) fn row(self, index: usize) -> std::ops::Range<usize> {
+        let start = self.offset + index * self.stride;
+        start..start + self.width
+    }
+}
+
+/// The tensors an entry works on: its own or the staged ones.
+#[derive(Clone, Copy)]
+pub(super) struct Names {
+    pub(super) q: Tensor,
+    pub(super) o: Tensor,
+    pub(super) lse: Tensor,
+    pub(super) d_o: Tensor,
+    pub(super) d_q: Tensor,
+}
+
+impl Names {
+    pub(super) fn of(entry: &Entry) -> Self {
+        if entry.staged {
+            Self {
+                q: Tensor::StagedQ,
+                o: Tensor::StagedO,
+                lse: Tensor::StagedLse,
+                d_o: Tensor::StagedDO,
+                d_q: Tensor::StagedDQ,
+            }
+        } else {
+            Self {
+                q: Tensor::Q,
+                o: Tensor::O,
+                lse: Tensor::Lse,
+                d_o: Tensor::DO,
+                d_q: Tensor::DQ,
+            }
+        }
+    }
+}
+
+/// K, V, dK and dV of a view.
+pub(super) fn kv_names(view: &KvView) -> [Tensor; 4] {
+    if view.staged {
+        [
+            Tensor::StagedK,
+            Tensor::StagedV,
+            Tensor::StagedDK,
+            Tensor::StagedDV,
+        ]
+    } else {
+        [Tensor::K, Tensor::V, Tensor::DK, Tensor::DV]
+    }
+}
+
+/// 1/√d_qk.
+pub(super) fn softmax_scale<T: Float>(program: &RankProgram) -> T {
+    T::one()
+        / T::from(program.heads.dim_qk())
+            .expect("widths are small")
+            .sqrt()
+}
+
+fn dot<T: Float>(a: &[T], b: &[T]) -> T {
+    a.iter().zip(b).fold(T::zero(), |sum, (&a, &b)| sum + a * b)
+}
+
+/// `to += by · from`.
+fn add_scaled<T: Float>(to: &mut [T], by: T, from: &[T]) {
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = *to + by * from;
+    }
+}
+
+fn lent<T>(tensors: &mut Workspace<CpuBuffer<T>>, tensor: Tensor) -> Result<CpuBuffer<T>, Failure> {
+    tensors.take(tensor).ok_or(Failure::MissingState {
+        what: tensor.name(),
+    })
+}
+
+impl<T: Float> Kernel<CpuDevice<T>> for ReferenceKernel {
+    fn forward(
+        &self,
+        _device: &CpuDevice<T>,
+        _queue: &(),
+        program: &RankProgram,
+        tensors: &mut Workspace<CpuBuffer<T>>,
+        chunk: u32,
+    ) -> Result<(), Failure> {
+        let scale = softmax_scale::<T>(program);
+        let mut scores = Vec::new();
+        for entry in &program.entries {
+            let names = Names::of(entry);
+            let mut o = lent(tensors, names.o)?;
+            let mut lse = lent(tensors, names.lse)?;
+            for head in program.heads_of(entry, chunk) {
+                let column = program.q_column(entry, head);
+                let view = program.kv_view(entry, head);
+                let [k_name, v_name, ..] = kv_names(view);
+                let q_at = Column::new(program, names.q, entry.row, column);
+                let o_at = Column::new(program, names.o, entry.row, column);
+                let lse_at = Column::new(program, names.lse, entry.row, column);
+                let k_at = Column::new(program, k_name, view.row, view.head);
+                let v_at = Column::new(program, v_name, view.row, view.head);
+                let q = tensors.get(names.q).as_slice();
+                let (k, v) = (
+                    tensors.get(k_name).as_slice(),
+                    tensors.get(v_name).as_slice(),
+                );
+                for row in 0..entry.rows as usize {
+                    let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
+                    let keys = keys.start as usize..keys.end as usize;
+                    let q = &q[q_at.row(row)];
+                    scores.clear();
+                    scores.extend(keys.clone().map(|key| dot(q, &k[k_at.row(key)]) * scale));
+                    let largest = scores.iter().copied().fold(T::neg_infinity(), T::max);
+                    let out = &mut o.as_mut_slice()[o_at.row(row)];
+                    out.fill(T::zero());
+                    let mut total = T::zero();
+                    for (&score, key) in scores.iter().zip(keys) {
+                        let weight = (score - largest).exp();
+                        total = total + weight;
+                        add_scaled(out, weight, &v[v_at.row(key)]);
+                    }
+                    for value in out {
+                        *value = *value / total;
+                    }
+                    lse.as_mut_slice()[lse_at.row(row).start] = largest + total.ln();
+                }
+            }
+            tensors.bind(names.o, o);
+            tensors.bind(names.lse, lse);
+        }
+        Ok(())
+    }
+
+    fn delta(
+        &self,
+        _device: &CpuDevice<T>,
+        _queue: &(),
+        program: &RankProgram,
+        tensors: &mut Workspace<CpuBuffer<T>>,
+    ) -> Result<(), Failure> {
+        own_delta(program, tensors)
+    }
+
+    fn backward(
+        &self,
+        _device: &CpuDevice<T>,
+        _queue: &(),
+        program: &RankProgram,
+        tensors: &mut Workspace<CpuBuffer<T>>,
+        chunk: u32,
+    ) -> Result<(), Failure> {
+        for entry in &program.entries {
+            for head in program.heads_of(entry, chunk) {
+                self.backward_head(program, tensors, entry, head)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ReferenceKernel {
+    fn backward_head<T: Float>(
+        self,
+        program: &RankProgram,
+        tensors: &mut Workspace<CpuBuffer<T>>,
+        entry: &Entry,
+        head: u32,
+    ) -> Result<(), Failure> {
+        let scale = softmax_scale::<T>(program);
+        let names = Names::of(entry);
+        let column = program.q_column(entry, head);
+        let view = program.kv_view(entry, head);
+        let [k_name, v_name, d_k_name, d_v_name] = kv_names(view);
+        let mut d_q = lent(tensors, names.d_q)?;
+        let mut d_k = lent(tensors, d_k_name)?;
+        let mut d_v = lent(tensors, d_v_name)?;
+
+        let own = |tensor| Column::new(program, tensor, entry.row, column);
+        let keyed = |tensor| Column::new(program, tensor, view.row, view.head);
+        let (q_at, d_q_at, d_o_at) = (own(names.q), own(names.d_q), own(names.d_o));
+        let lse_at = own(names.lse);
+        let (k_at, v_at) = (keyed(k_name), keyed(v_name));
+        let (d_k_at, d_v_at) = (keyed(d_k_name), keyed(d_v_name));
+        let (q, k, v) = (
+            tensors.get(names.q).as_slice(),
+            tensors.get(k_name).as_slice(),
+            tensors.get(v_name).as_slice(),
+        );
+        let (d_o, lse) = (
+            tensors.get(names.d_o).as_slice(),
+            tensors.get(names.lse).as_slice(),
+        );
+        for row in 0..entry.rows as usize {
+            let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
+            let (q, d_o) = (&q[q_at.row(row)], &d_o[d_o_at.row(row)]);
+            let lse = lse[lse_at.row(row).start];
+            let delta = delta_of(program, tensors, entry, column, row);
+            let d_q = &mut d_q.as_mut_slice()[d_q_at.row(row)];
+            for key in keys.start as usize..keys.end as usize {
+                let (k, v) = (&k[k_at.row(key)], &v[v_at.row(key)]);
+                let weight = (dot(q, k) * scale - lse).exp();
+                let d_score = weight * (dot(d_o, v) - delta) * scale;
+                add_scaled(&mut d_v.as_mut_slice()[d_v_at.row(key)], weight, d_o);
+                add_scaled(d_q, d_score, k);
+                add_scaled(&mut d_k.as_mut_slice()[d_k_at.row(key)], d_score, q);
+            }
+        }
+        tensors.bind(names.d_q, d_q);
+        tensors.bind(d_k_name, d_k);
+        tensors.bind(d_v_name, d_v);
+        Ok(())
+    }
+}
+
+/// δ of one query and head: fetched where it was sent along, else from O and dO, by one formula.
+pub(super) fn delta_of<T: Float>(
+    program: &RankProgram,
+    tensors: &Workspace<CpuBuffer<T>>,
+    entry: &Entry,
+    column: u32,
+    row: usize,
+) -> T {
+    let names = Names::of(entry);
+    if entry.staged && program.mode == libra_sched::BackwardMode::Refetch {
+        let at = Column::new(program, Tensor::StagedDelta, entry.row, column);
+        return tensors.get(Tensor::StagedDelta).as_slice()[at.row(row).start];
+    }
+    let at = Column::new(program, names.o, entry.row, column);
+    let (o, d_o) = (
+        tensors.get(names.o).as_slice(),
+        tensors.get(names.d_o).as_slice(),
+    );
+    dot(&d_o[at.row(row)], &o[at.row(row)])
+}
+
+/// δ of every own row and head.
+pub(super) fn own_delta<T: Float>(
+    program: &RankProgram,
+    tensors: &mut Workspace<CpuBuffer<T>>,
+) -> Result<(), Failure> {
+    let mut delta = lent(tensors, Tensor::Delta)?;
+    let shape = program.shape(Tensor::O);
+    let (o, d_o) = (
+        tensors.get(Tensor::O).as_slice(),
+        tensors.get(Tensor::DO).as_slice(),
+    );
+    for (at, delta) in delta.as_mut_slice().iter_mut().enumerate() {
+        let range = at * shape.width..(at + 1) * shape.width;
+        *delta = dot(&d_o[range.clone()], &o[range]);
+    }
+    tensors.bind(Tensor::Delta, delta);
+    Ok(())
+}

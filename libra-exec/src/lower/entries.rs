@@ -1,0 +1,97 @@
+//! Attention entries: which queries of which sample a worker computes, and where their keys lie.
+
+use std::collections::BTreeMap;
+
+use libra_sched::SampleId;
+
+use super::Lowering;
+use crate::program::{Entry, KvView};
+
+impl Lowering<'_> {
+    pub(super) fn entries(&self) -> (Vec<Entry>, Vec<KvView>) {
+        let plan = self.plan;
+        let mut entries: Vec<(u32, Entry)> = Vec::new();
+        let mut views = Vec::new();
+        let mut view_of: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        for &id in &self.tiles {
+            let tile = &plan.tiles[id.index()];
+            let staged = self.staged_row.get(&id).copied();
+            let first_row = staged.unwrap_or_else(|| self.row_of(tile.start));
+            for sample in tile.samples() {
+                let tokens = plan.lengths.tokens(SampleId::new(sample));
+                let (start, end) = (tile.start.max(tokens.start), tile.end.min(tokens.end));
+                let len = tokens.end - tokens.start;
+                let position = start - tokens.start;
+                let row = first_row + start - tile.start;
+                let sample = sample as u32;
+                let kv_view = *view_of.entry((sample, tile.shard)).or_insert_with(|| {
+                    let first = views.len() as u32;
+                    views.extend(self.views(sample, len, tile.shard));
+                    first
+                });
+                // Queries that follow each other in sample and memory are one entry: long entries
+                // suit the kernel.
+                if let Some((last_sample, last)) = entries.last_mut()
+                    && *last_sample == sample
+                    && last.shard == tile.shard
+                    && last.staged == staged.is_some()
+                    && last.row + last.rows == row
+                    && last.position + last.rows == position
+                {
+                    last.rows += end - start;
+                    continue;
+                }
+                let entry = Entry {
+                    shard: tile.shard,
+                    staged: staged.is_some(),
+                    row,
+                    rows: end - start,
+                    position,
+                    len,
+                    keys_start: 0,
+                    keys_end: 0,
+                    kv_view,
+                };
+                entries.push((sample, entry));
+            }
+        }
+        let entries = entries
+            .into_iter()
+            .map(|(_, e)| {
+                let keys = plan.mask.keys(e.len, e.position..e.position + e.rows);
+                Entry {
+                    keys_start: keys.start,
+                    keys_end: keys.end,
+                    ..e
+                }
+            })
+            .collect();
+        (entries, views)
+    }
+
+    /// One view a KV head that `shard` reads of `sample`.
+    fn views(&self, sample: u32, len: u32, shard: u32) -> Vec<KvView> {
+        let heads = &self.plan.heads;
+        let (_, first_kv_head) = self.first_heads();
+        let mut views = Vec::new();
+        for span in heads.spans_of_shard(shard) {
+            let group = self.groups[&(sample, span)];
+            for (place, head) in (0..).zip(heads.kv_of_span(span)) {
+                views.push(if group.staged {
+                    KvView {
+                        staged: true,
+                        row: group.row + place * len,
+                        head: 0,
+                    }
+                } else {
+                    KvView {
+                        staged: false,
+                        row: group.row,
+                        head: head - first_kv_head,
+                    }
+                });
+            }
+        }
+        views
+    }
+}

@@ -1,0 +1,352 @@
+//! Passes of a worker: the parts of its tensors that each leg of each chunk moves.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use libra_sched::reverse::BackwardPlan;
+use libra_sched::{BackwardMode, ElementBytes, KvMove, SampleId, TileMove, WorkerId};
+
+use super::Lowering;
+use crate::program::{Exchange, LocalCopy, Message, Part, Pass, Tensor, pipelined};
+
+impl Lowering<'_> {
+    pub(super) fn forward(&self, backward: &BackwardPlan) -> Pass {
+        let plan = self.plan;
+        let chunks = plan.heads.chunks();
+        let order: Vec<u32> = (0..chunks).collect();
+        let lse_home = backward.mode == BackwardMode::Refetch;
+        let mut dispatch = self.exchanges();
+        let mut back = self.exchanges();
+        for chunk in 0..chunks {
+            let at = &mut dispatch[chunk as usize];
+            self.tile_parts(at, &plan.exchange.q, chunk, &[QLike::Q]);
+            self.kv_parts(at, &plan.exchange.kv, chunk, KvTime::First, KvLike::Input);
+            let results: &[QLike] = if lse_home {
+                &[QLike::O, QLike::Lse]
+            } else {
+                &[QLike::O]
+            };
+            self.tile_parts(&mut back[chunk as usize], &plan.exchange.o, chunk, results);
+        }
+        Pass {
+            steps: pipelined(&order),
+            dispatch: finish(dispatch),
+            back: finish(back),
+            copies_in: order
+                .iter()
+                .map(|&c| self.copies(c, KvTime::First, KvLike::Input))
+                .collect(),
+            copies_out: vec![Vec::new(); chunks as usize],
+        }
+    }
+
+    pub(super) fn backward(&self, backward: &BackwardPlan) -> Pass {
+        let chunks = self.plan.heads.chunks();
+        // Descending: the chunk that fetched a KV head is then the last to touch its gradient, so
+        // retracing the fetch returns a finished sum.
+        let order: Vec<u32> = (0..chunks).rev().collect();
+        let again = backward.mode == BackwardMode::Refetch;
+        let mut dispatch = self.exchanges();
+        let mut back = self.exchanges();
+        for chunk in 0..chunks {
+            let at = &mut dispatch[chunk as usize];
+            self.tile_parts(at, &backward.d_o, chunk, &[QLike::DO]);
+            self.tile_parts(
+                at,
+                &backward.q,
+                chunk,
+                &[QLike::Q, QLike::Lse, QLike::Delta],
+            );
+            self.kv_parts(at, &backward.kv, chunk, KvTime::Last, KvLike::Input);
+            let at = &mut back[chunk as usize];
+            self.tile_parts(at, &backward.d_q, chunk, &[QLike::DQ]);
+            self.kv_parts(at, &backward.d_kv, chunk, KvTime::First, KvLike::Gradient);
+        }
+        let in_order = 0..chunks;
+        let copies_in = |c| {
+            if again {
+                self.copies(c, KvTime::Last, KvLike::Input)
+            } else {
+                Vec::new()
+            }
+        };
+        Pass {
+            steps: pipelined(&order),
+            dispatch: finish(dispatch),
+            back: finish(back),
+            copies_in: in_order.clone().map(copies_in).collect(),
+            copies_out: in_order
+                .map(|c| self.copies(c, KvTime::First, KvLike::Gradient))
+                .collect(),
+        }
+    }
+
+    fn exchanges(&self) -> Vec<Building> {
+        (0..self.plan.heads.chunks())
+            .map(|_| Building::default())
+            .collect()
+    }
+
+    /// Chunk `chunk`'s heads of every tile in `moves` that this worker sends or receives.
+    fn tile_parts(&self, at: &mut Building, moves: &[TileMove], chunk: u32, what: &[QLike]) {
+        for m in moves
+            .iter()
+            .filter(|m| m.src == self.worker || m.dst == self.worker)
+        {
+            let tile = &self.plan.tiles[m.tile.index()];
+            let heads = self.chunk_heads(tile.shard, chunk);
+            let home = tile.q_home == self.worker;
+            let (row, column) = if home {
+                (self.row_of(tile.start), heads.start - self.first_heads().0)
+            } else {
+                let first = tile.shard * self.plan.heads.shard_width();
+                (self.staged_row[&m.tile], heads.start - first)
+            };
+            for &kind in what {
+                let part = Part {
+                    tensor: if home { kind.home() } else { kind.staged() },
+                    row,
+                    rows: tile.len(),
+                    head: column,
+                    heads: heads.end - heads.start,
+                };
+                at.push(self, m.src, m.dst, part);
+            }
+        }
+    }
+
+    /// Query heads of `shard` that the plan computes in `chunk`; consecutive by `verify`.
+    fn chunk_heads(&self, shard: u32, chunk: u32) -> Range<u32> {
+        let table = &self.plan.q_chunks;
+        let heads = self.plan.heads.q_of_shard(shard);
+        let first = heads
+            .clone()
+            .find(|&h| table[h as usize] == chunk)
+            .unwrap_or(heads.end);
+        let end = (first..heads.end)
+            .find(|&h| table[h as usize] != chunk)
+            .unwrap_or(heads.end);
+        first..end
+    }
+
+    /// KV heads of `span` that travel with `chunk`, and their place within the span.
+    fn kv_heads(&self, span: u32, chunk: u32, time: KvTime) -> impl Iterator<Item = (u32, u32)> {
+        let heads = self.plan.heads.kv_of_span(span);
+        let table = &self.plan.kv_chunks;
+        (0..)
+            .zip(heads)
+            .filter(move |&(_, head)| table[head as usize][time as usize] == chunk)
+    }
+
+    /// K and V (or dK and dV) of the moves that this worker sends or receives with `chunk`.
+    fn kv_parts(
+        &self,
+        at: &mut Building,
+        moves: &[KvMove],
+        chunk: u32,
+        time: KvTime,
+        what: KvLike,
+    ) {
+        for m in moves
+            .iter()
+            .filter(|m| m.src == self.worker || m.dst == self.worker)
+        {
+            // Gradients travel from where the group was read to its home.
+            let home = match what {
+                KvLike::Input => m.src == self.worker,
+                KvLike::Gradient => m.dst == self.worker,
+            };
+            let tokens = m.start..m.end;
+            for (place, head) in self.kv_heads(m.span, chunk, time) {
+                for part in self.kv_pair(home, m.sample.0, m.span, place, head, &tokens, what) {
+                    at.push(self, m.src, m.dst, part);
+                }
+            }
+        }
+    }
+
+    /// The K and the V part of `tokens` of one KV head, own or staged.
+    #[allow(clippy::too_many_arguments)] // One call site a direction; a struct would be built to be taken apart.
+    fn kv_pair(
+        &self,
+        home: bool,
+        sample: u32,
+        span: u32,
+        place: u32,
+        head: u32,
+        tokens: &Range<u32>,
+        what: KvLike,
+    ) -> [Part; 2] {
+        let rows = tokens.end - tokens.start;
+        let (row, head) = if home {
+            (self.row_of(tokens.start), head - self.first_heads().1)
+        } else {
+            let of_sample = self.plan.lengths.tokens(SampleId(sample));
+            let group = self.groups[&(sample, span)];
+            let len = of_sample.end - of_sample.start;
+            (group.row + place * len + tokens.start - of_sample.start, 0)
+        };
+        what.tensors(home).map(|tensor| Part {
+            tensor,
+            row,
+            rows,
+            head,
+            heads: 1,
+        })
+    }
+
+    /// Own tokens of staged groups, in or out, for the KV heads that travel with `chunk`.
+    fn copies(&self, chunk: u32, time: KvTime, what: KvLike) -> Vec<LocalCopy> {
+        let mut copies = Vec::new();
+        let (slot, ..) = self.plan.layout.place_of(self.worker);
+        for (&(sample, span), group) in &self.groups {
+            let own_slot = self
+                .plan
+                .lengths
+                .samples_of(slot as usize)
+                .contains(&(sample as usize));
+            if !group.staged || !own_slot || !self.holds_span(span) {
+                continue;
+            }
+            let of_sample = self.plan.lengths.tokens(SampleId(sample));
+            for (held, _) in &self.held {
+                let tokens = held.start.max(of_sample.start)..held.end.min(of_sample.end);
+                if tokens.start >= tokens.end {
+                    continue;
+                }
+                for (place, head) in self.kv_heads(span, chunk, time) {
+                    let own = self.kv_pair(true, sample, span, place, head, &tokens, what);
+                    let staged = self.kv_pair(false, sample, span, place, head, &tokens, what);
+                    for (own, staged) in own.into_iter().zip(staged) {
+                        copies.push(match what {
+                            KvLike::Input => LocalCopy {
+                                from: own,
+                                to: staged,
+                            },
+                            KvLike::Gradient => LocalCopy {
+                                from: staged,
+                                to: own,
+                            },
+                        });
+                    }
+                }
+            }
+        }
+        copies
+    }
+
+    /// Whether this worker's tensor rank holds the KV heads of `span`.
+    fn holds_span(&self, span: u32) -> bool {
+        let (_, _, tensor) = self.plan.layout.place_of(self.worker);
+        let own = self.plan.layout.kv_heads_of(&self.plan.heads, tensor);
+        own.contains(&self.plan.heads.kv_of_span(span).start)
+    }
+
+    fn bytes(&self, part: &Part) -> u64 {
+        let ElementBytes {
+            activation,
+            statistic,
+        } = self.plan.bytes;
+        let width = self.shapes[part.tensor as usize].width as u64;
+        let element = match part.tensor {
+            Tensor::Lse | Tensor::Delta | Tensor::StagedLse | Tensor::StagedDelta => statistic,
+            _ => activation,
+        };
+        u64::from(part.rows) * u64::from(part.heads) * width * u64::from(element)
+    }
+}
+
+/// With which of its chunks a KV head travels; the index into the plan's table.
+#[derive(Clone, Copy)]
+enum KvTime {
+    First = 0,
+    Last = 1,
+}
+
+#[derive(Clone, Copy)]
+enum QLike {
+    Q,
+    O,
+    Lse,
+    Delta,
+    DO,
+    DQ,
+}
+
+impl QLike {
+    const fn home(self) -> Tensor {
+        match self {
+            Self::Q => Tensor::Q,
+            Self::O => Tensor::O,
+            Self::Lse => Tensor::Lse,
+            Self::Delta => Tensor::Delta,
+            Self::DO => Tensor::DO,
+            Self::DQ => Tensor::DQ,
+        }
+    }
+
+    const fn staged(self) -> Tensor {
+        match self {
+            Self::Q => Tensor::StagedQ,
+            Self::O => Tensor::StagedO,
+            Self::Lse => Tensor::StagedLse,
+            Self::Delta => Tensor::StagedDelta,
+            Self::DO => Tensor::StagedDO,
+            Self::DQ => Tensor::StagedDQ,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum KvLike {
+    Input,
+    Gradient,
+}
+
+impl KvLike {
+    const fn tensors(self, home: bool) -> [Tensor; 2] {
+        match (self, home) {
+            (Self::Input, true) => [Tensor::K, Tensor::V],
+            (Self::Input, false) => [Tensor::StagedK, Tensor::StagedV],
+            (Self::Gradient, true) => [Tensor::DK, Tensor::DV],
+            (Self::Gradient, false) => [Tensor::StagedDK, Tensor::StagedDV],
+        }
+    }
+}
+
+/// Messages of one leg of one chunk while they are collected.
+#[derive(Default)]
+struct Building {
+    sends: BTreeMap<WorkerId, Message>,
+    receives: BTreeMap<WorkerId, Message>,
+}
+
+impl Building {
+    fn push(&mut self, lowering: &Lowering<'_>, src: WorkerId, dst: WorkerId, part: Part) {
+        let (side, peer) = if src == lowering.worker {
+            (&mut self.sends, dst)
+        } else {
+            (&mut self.receives, src)
+        };
+        let message = side.entry(peer).or_insert_with(|| Message {
+            peer,
+            parts: Vec::new(),
+            elements: 0,
+            bytes: 0,
+        });
+        let width = lowering.shapes[part.tensor as usize].width;
+        message.elements += part.rows as usize * part.heads as usize * width;
+        message.bytes += lowering.bytes(&part);
+        message.parts.push(part);
+    }
+}
+
+fn finish(building: Vec<Building>) -> Vec<Exchange> {
+    building
+        .into_iter()
+        .map(|b| Exchange {
+            sends: b.sends.into_values().collect(),
+            receives: b.receives.into_values().collect(),
+        })
+        .collect()
+}

@@ -1,0 +1,379 @@
+//! What one worker does, as data: the pipeline, its messages and its attention entries.
+//!
+//! *Paper*: §4.5. Chunk m's dispatch is waited for just before it is computed; while it computes,
+//! chunk m+1 is dispatched and chunk m−1 returns. Only the first dispatch and the last return are
+//! exposed.
+
+use std::fmt;
+use std::ops::Range;
+
+use libra_sched::{BackwardMode, HeadSplit, Mask, PlanId, WorkerId};
+
+/// A direction of the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Leg {
+    /// Inputs travel to where they are computed.
+    Dispatch,
+    /// Results travel home.
+    Return,
+}
+
+/// One step of a worker's pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Step {
+    /// Begin a leg of a chunk; does not wait.
+    Start(Leg, u32),
+    /// Wait until a leg of a chunk has arrived, and put it in place.
+    Wait(Leg, u32),
+    /// Compute a chunk.
+    Compute(u32),
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start(Leg::Dispatch, chunk) => write!(f, "start dispatch of chunk {chunk}"),
+            Self::Start(Leg::Return, chunk) => write!(f, "start return of chunk {chunk}"),
+            Self::Wait(Leg::Dispatch, chunk) => write!(f, "wait for dispatch of chunk {chunk}"),
+            Self::Wait(Leg::Return, chunk) => write!(f, "wait for return of chunk {chunk}"),
+            Self::Compute(chunk) => write!(f, "compute chunk {chunk}"),
+        }
+    }
+}
+
+/// The pipeline over `chunks` in the given order.
+///
+/// ```
+/// use libra_exec::program::{Leg::*, Step::*, pipelined};
+/// let steps = pipelined(&[0, 1]);
+/// assert_eq!(steps, [
+///     Start(Dispatch, 0),
+///     Wait(Dispatch, 0), Start(Dispatch, 1), Compute(0),
+///     Wait(Dispatch, 1), Start(Return, 0), Compute(1),
+///     Start(Return, 1), Wait(Return, 0), Wait(Return, 1),
+/// ]);
+/// ```
+#[must_use]
+pub fn pipelined(chunks: &[u32]) -> Vec<Step> {
+    let mut steps = Vec::with_capacity(5 * chunks.len());
+    steps.extend(
+        chunks
+            .first()
+            .map(|&first| Step::Start(Leg::Dispatch, first)),
+    );
+    for (i, &chunk) in chunks.iter().enumerate() {
+        steps.push(Step::Wait(Leg::Dispatch, chunk));
+        steps.extend(
+            chunks
+                .get(i + 1)
+                .map(|&next| Step::Start(Leg::Dispatch, next)),
+        );
+        if i > 0 {
+            steps.push(Step::Start(Leg::Return, chunks[i - 1]));
+        }
+        steps.push(Step::Compute(chunk));
+    }
+    steps.extend(chunks.last().map(|&last| Step::Start(Leg::Return, last)));
+    steps.extend(chunks.iter().map(|&chunk| Step::Wait(Leg::Return, chunk)));
+    steps
+}
+
+/// A tensor of a worker, (rows, heads, width) row-major.
+///
+/// Home tensors hold the worker's own tokens (its fragments in token order) and its tensor rank's
+/// heads. Staged Q-like tensors hold tiles that came from elsewhere, one shard wide. Staged K-like
+/// tensors hold one KV head of one sample after the other, one head wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)] // The names are the documentation: `Staged` plus the mathematical symbol.
+pub enum Tensor {
+    Q,
+    K,
+    V,
+    O,
+    Lse,
+    Delta,
+    DO,
+    DQ,
+    DK,
+    DV,
+    StagedQ,
+    StagedK,
+    StagedV,
+    StagedO,
+    StagedLse,
+    StagedDelta,
+    StagedDO,
+    StagedDQ,
+    StagedDK,
+    StagedDV,
+}
+
+impl Tensor {
+    /// Every tensor, in the order of their discriminants.
+    pub const ALL: [Self; 20] = [
+        Self::Q,
+        Self::K,
+        Self::V,
+        Self::O,
+        Self::Lse,
+        Self::Delta,
+        Self::DO,
+        Self::DQ,
+        Self::DK,
+        Self::DV,
+        Self::StagedQ,
+        Self::StagedK,
+        Self::StagedV,
+        Self::StagedO,
+        Self::StagedLse,
+        Self::StagedDelta,
+        Self::StagedDO,
+        Self::StagedDQ,
+        Self::StagedDK,
+        Self::StagedDV,
+    ];
+
+    /// Its name in errors.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Q => "Q",
+            Self::K => "K",
+            Self::V => "V",
+            Self::O => "O",
+            Self::Lse => "LSE",
+            Self::Delta => "delta",
+            Self::DO => "dO",
+            Self::DQ => "dQ",
+            Self::DK => "dK",
+            Self::DV => "dV",
+            Self::StagedQ => "staged Q",
+            Self::StagedK => "staged K",
+            Self::StagedV => "staged V",
+            Self::StagedO => "staged O",
+            Self::StagedLse => "staged LSE",
+            Self::StagedDelta => "staged delta",
+            Self::StagedDO => "staged dO",
+            Self::StagedDQ => "staged dQ",
+            Self::StagedDK => "staged dK",
+            Self::StagedDV => "staged dV",
+        }
+    }
+
+    /// Whether what arrives is added to what is there.
+    #[must_use]
+    pub const fn accumulates(self) -> bool {
+        matches!(self, Self::DK | Self::DV)
+    }
+}
+
+/// Rows × heads × width of a tensor, in elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TensorShape {
+    /// Tokens.
+    pub rows: usize,
+    /// Heads.
+    pub heads: usize,
+    /// Elements of a head.
+    pub width: usize,
+}
+
+impl TensorShape {
+    /// Elements of the tensor.
+    #[must_use]
+    pub const fn elements(&self) -> usize {
+        self.rows * self.heads * self.width
+    }
+
+    /// Elements from one row to the next.
+    #[must_use]
+    pub const fn stride(&self) -> usize {
+        self.heads * self.width
+    }
+}
+
+/// Consecutive rows and heads of one tensor: what messages and copies are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// The tensor.
+    pub tensor: Tensor,
+    /// First row.
+    pub row: u32,
+    /// Number of rows.
+    pub rows: u32,
+    /// First head of the tensor.
+    pub head: u32,
+    /// Number of heads.
+    pub heads: u32,
+}
+
+/// What travels to or from one peer in one leg of one chunk: its parts back to back, each in
+/// (row, head, element) order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The other worker.
+    pub peer: WorkerId,
+    /// Parts of this worker's tensors.
+    pub parts: Vec<Part>,
+    /// Elements of all parts.
+    pub elements: usize,
+    /// Bytes as the plan counts them.
+    pub bytes: u64,
+}
+
+/// Messages of one leg of one chunk, by ascending peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// To peers.
+    pub sends: Vec<Message>,
+    /// From peers.
+    pub receives: Vec<Message>,
+}
+
+/// A copy (or, into a tensor that accumulates, an addition) within one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalCopy {
+    /// Read.
+    pub from: Part,
+    /// Written.
+    pub to: Part,
+}
+
+/// One direction through the layer: a pipeline and what its steps move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// Steps in order.
+    pub steps: Vec<Step>,
+    /// Inputs of each chunk.
+    pub dispatch: Vec<Exchange>,
+    /// Results of each chunk.
+    pub back: Vec<Exchange>,
+    /// Own keys copied beside fetched ones before a chunk is computed.
+    pub copies_in: Vec<Vec<LocalCopy>>,
+    /// Own shares of finished gradients added at home after a chunk is computed.
+    pub copies_out: Vec<Vec<LocalCopy>>,
+}
+
+impl Pass {
+    /// Messages of one leg of one chunk.
+    #[must_use]
+    pub fn exchange(&self, leg: Leg, chunk: u32) -> &Exchange {
+        match leg {
+            Leg::Dispatch => &self.dispatch[chunk as usize],
+            Leg::Return => &self.back[chunk as usize],
+        }
+    }
+
+    /// Bytes that this worker sends.
+    #[must_use]
+    pub fn sent_bytes(&self) -> u64 {
+        let all = self.dispatch.iter().chain(&self.back);
+        all.flat_map(|exchange| &exchange.sends)
+            .map(|message| message.bytes)
+            .sum()
+    }
+}
+
+/// Consecutive queries of one sample in one shard, and the keys they read.
+///
+/// Key ranges of different entries overlap: a sample's keys serve all its entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Head shard.
+    pub shard: u32,
+    /// Whether Q and O are staged, or the worker's own.
+    pub staged: bool,
+    /// First row of Q and O.
+    pub row: u32,
+    /// Number of queries.
+    pub rows: u32,
+    /// Sample-local position of the first query.
+    pub position: u32,
+    /// Tokens of the sample.
+    pub len: u32,
+    /// Sample-local keys that some query of the entry reads.
+    pub keys_start: u32,
+    /// One past the last such key.
+    pub keys_end: u32,
+    /// Index of the view of the shard's first KV head; the others follow.
+    pub kv_view: u32,
+}
+
+/// Where one KV head of one sample lies: row = sample-local token + `row`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvView {
+    /// Whether K and V are staged, or the worker's own.
+    pub staged: bool,
+    /// Row of the sample's first token.
+    pub row: u32,
+    /// Head of the tensor.
+    pub head: u32,
+}
+
+/// Everything one worker does for one layer, forward and backward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankProgram {
+    /// The worker.
+    pub worker: WorkerId,
+    /// Workers of the pool.
+    pub workers: u32,
+    /// Plan that was lowered: peers compare it before the first byte moves.
+    pub plan_id: PlanId,
+    /// Head counts, shards and chunks.
+    pub heads: HeadSplit,
+    /// Which keys a query reads.
+    pub mask: Mask,
+    /// What stays from forward to backward.
+    pub mode: BackwardMode,
+    /// First query head of this worker's own tensors.
+    pub first_q_head: u32,
+    /// Shapes by tensor.
+    pub shapes: [TensorShape; Tensor::ALL.len()],
+    /// Attention entries by (shard, slot, token).
+    pub entries: Vec<Entry>,
+    /// Views that entries point into.
+    pub kv_views: Vec<KvView>,
+    /// Forward.
+    pub forward: Pass,
+    /// Backward.
+    pub backward: Pass,
+}
+
+impl RankProgram {
+    /// Shape of `tensor`.
+    #[must_use]
+    pub fn shape(&self, tensor: Tensor) -> TensorShape {
+        self.shapes[tensor as usize]
+    }
+
+    /// Head of Q-like tensors at which query head `head` of `entry` lies.
+    #[must_use]
+    pub fn q_column(&self, entry: &Entry, head: u32) -> u32 {
+        let first = if entry.staged {
+            entry.shard * self.heads.shard_width()
+        } else {
+            self.first_q_head
+        };
+        head - first
+    }
+
+    /// View of the KV head that query head `head` of `entry` reads.
+    #[must_use]
+    pub fn kv_view(&self, entry: &Entry, head: u32) -> &KvView {
+        let first = self.heads.kv_of_shard(entry.shard).start;
+        &self.kv_views[(entry.kv_view + self.heads.kv_of_head(head) - first) as usize]
+    }
+
+    /// Query–key pairs × heads of one chunk.
+    #[must_use]
+    pub fn pairs(&self, chunk_heads: u32) -> u64 {
+        let pairs = |e: &Entry| self.mask.pairs(e.len, e.position..e.position + e.rows);
+        self.entries.iter().map(pairs).sum::<u64>() * u64::from(chunk_heads)
+    }
+
+    /// Query heads that chunk `chunk` of `entry` computes.
+    #[must_use]
+    pub fn heads_of(&self, entry: &Entry, chunk: u32) -> Range<u32> {
+        self.heads.q_of_chunk(entry.shard, chunk)
+    }
+}

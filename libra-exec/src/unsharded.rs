@@ -1,0 +1,125 @@
+//! Attention without a plan: one loop over samples, heads, queries and keys.
+//!
+//! The yardstick of every backend. It shares no code with the kernels; it reads lengths, head
+//! counts and mask, never tiles or moves.
+
+// Indices are the formula's: this is the one place that must read like the definition.
+#![allow(clippy::needless_range_loop)]
+
+use libra_sched::{Mask, PoolPlan, SampleId};
+use num_traits::Float;
+
+use crate::tensors::{PoolOutputs, PoolTensors};
+
+/// Forward and backward of every sample of the pool, in `T` throughout.
+///
+/// softmax(Q·Kᵀ/√d_qk + mask)·V with keys in ascending order; sums over keys and over elements in
+/// ascending order; dK and dV summed over query heads, then queries, ascending.
+#[must_use]
+pub fn attention<T: Float>(plan: &PoolPlan, inputs: &PoolTensors<T>) -> PoolOutputs<T> {
+    let like = |slots: &[Vec<T>]| slots.iter().map(|s| vec![T::zero(); s.len()]).collect();
+    let mut out = PoolOutputs {
+        o: like(&inputs.d_o),
+        d_q: like(&inputs.q),
+        d_k: like(&inputs.k),
+        d_v: like(&inputs.v),
+    };
+    for slot in 0..plan.lengths.sequences() {
+        for sample in plan.lengths.samples_of(slot) {
+            let tokens = plan.lengths.tokens(SampleId::new(sample));
+            for head in 0..plan.heads.q_heads() as usize {
+                for query in 0..tokens.end - tokens.start {
+                    one_query(
+                        plan,
+                        inputs,
+                        &mut out,
+                        slot,
+                        tokens.start,
+                        tokens.end,
+                        head,
+                        query,
+                    );
+                }
+            }
+        }
+    }
+    out
+}
+
+#[allow(clippy::too_many_arguments)] // The loop variables of one flat loop nest.
+fn one_query<T: Float>(
+    plan: &PoolPlan,
+    inputs: &PoolTensors<T>,
+    out: &mut PoolOutputs<T>,
+    slot: usize,
+    start: u32,
+    end: u32,
+    head: usize,
+    query: u32,
+) {
+    let (h_q, h_kv) = (
+        plan.heads.q_heads() as usize,
+        plan.heads.kv_heads() as usize,
+    );
+    let (d_qk, d_v) = (plan.heads.dim_qk() as usize, plan.heads.dim_v() as usize);
+    let kv_head = head * h_kv / h_q;
+    let keys = match plan.mask {
+        Mask::Causal => query as usize + 1,
+        Mask::Full => (end - start) as usize,
+        other => unreachable!("mask {other} has no reference"),
+    };
+    let at = |token: usize, heads: usize, head: usize, width: usize| {
+        ((start as usize + token) * heads + head) * width
+    };
+    let scale = T::one() / T::from(d_qk).expect("widths are small").sqrt();
+    let q_at = at(query as usize, h_q, head, d_qk);
+    let o_at = at(query as usize, h_q, head, d_v);
+    let dot = |a: &[T], b: &[T]| {
+        let mut sum = T::zero();
+        for i in 0..a.len() {
+            sum = sum + a[i] * b[i];
+        }
+        sum
+    };
+
+    let q = &inputs.q[slot][q_at..q_at + d_qk];
+    let mut scores = vec![T::zero(); keys];
+    let mut largest = T::neg_infinity();
+    for key in 0..keys {
+        let k_at = at(key, h_kv, kv_head, d_qk);
+        scores[key] = dot(q, &inputs.k[slot][k_at..k_at + d_qk]) * scale;
+        largest = largest.max(scores[key]);
+    }
+    let mut total = T::zero();
+    let mut o = vec![T::zero(); d_v];
+    for key in 0..keys {
+        let weight = (scores[key] - largest).exp();
+        total = total + weight;
+        let v_at = at(key, h_kv, kv_head, d_v);
+        for i in 0..d_v {
+            o[i] = o[i] + weight * inputs.v[slot][v_at + i];
+        }
+    }
+    let lse = largest + total.ln();
+    for i in 0..d_v {
+        o[i] = o[i] / total;
+    }
+    out.o[slot][o_at..o_at + d_v].copy_from_slice(&o);
+
+    let d_o = &inputs.d_o[slot][o_at..o_at + d_v];
+    let delta = dot(d_o, &o);
+    for key in 0..keys {
+        let (k_at, v_at) = (at(key, h_kv, kv_head, d_qk), at(key, h_kv, kv_head, d_v));
+        let weight = (scores[key] - lse).exp();
+        let d_weight = dot(d_o, &inputs.v[slot][v_at..v_at + d_v]);
+        let d_score = weight * (d_weight - delta) * scale;
+        for i in 0..d_v {
+            out.d_v[slot][v_at + i] = out.d_v[slot][v_at + i] + weight * d_o[i];
+        }
+        for i in 0..d_qk {
+            let k = inputs.k[slot][k_at + i];
+            out.d_q[slot][q_at + i] = out.d_q[slot][q_at + i] + d_score * k;
+            out.d_k[slot][k_at + i] = out.d_k[slot][k_at + i] + d_score * q[i];
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Random small pools for the executor's tests.
+#![allow(dead_code)] // Every test target uses a part of it.
+
+use libra_sched::{
+    BackwardMode, ElementBytes, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths, Placer,
+    PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
+};
+use proptest::prelude::*;
+
+/// A pool small enough to run in milliseconds, and how to run it.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) plan: PoolPlan,
+    pub(crate) mode: BackwardMode,
+    pub(crate) seed: u64,
+}
+
+/// h_q, h_kv, H, M: shards of several KV heads, shared KV heads, uneven cuts, one head each.
+const HEADS: [(u32, u32, u32, u32); 12] = [
+    (4, 4, 2, 1),
+    (4, 4, 1, 4),
+    (4, 2, 2, 2),
+    (4, 1, 2, 2),
+    (4, 1, 4, 1),
+    (8, 2, 4, 2),
+    (8, 2, 2, 4),
+    (8, 4, 2, 2),
+    (6, 2, 3, 2),
+    (6, 2, 3, 1),
+    (12, 4, 6, 2),
+    (12, 2, 1, 12),
+];
+
+fn layout(slots: u32, tokens: u32) -> impl Strategy<Value = (TokenLayout, u32)> {
+    let regular = (0..2usize, 1..5u32, 1..3u32).prop_map(move |(kind, ranks, tensor)| {
+        let kind = [LayoutKind::Contiguous, LayoutKind::Zigzag][kind];
+        let layout = TokenLayout::grid(kind, slots, tokens, ranks, tensor);
+        (layout.expect("a legal grid"), tensor)
+    });
+    let explicit = proptest::collection::vec(
+        proptest::collection::vec((1..tokens, 0..3u32), 0..5),
+        slots as usize,
+    )
+    .prop_map(move |slots| {
+        let fragments = slots
+            .into_iter()
+            .map(|mut cuts| {
+                cuts.push((tokens, 0));
+                cuts.sort_unstable();
+                cuts.dedup_by_key(|cut| cut.0);
+                let mut start = 0;
+                cuts.into_iter()
+                    .map(|(end, rank)| {
+                        let fragment = Fragment { start, end, rank };
+                        start = end;
+                        fragment
+                    })
+                    .collect()
+            })
+            .collect();
+        (
+            TokenLayout::explicit(tokens, 3, 1, fragments).expect("legal fragments"),
+            1,
+        )
+    });
+    prop_oneof![3 => regular, 1 => explicit]
+}
+
+fn lengths(slots: u32, tokens: u32) -> impl Strategy<Value = PackedLengths> {
+    let sequence = proptest::collection::vec(1..=tokens, 0..8).prop_map(move |samples| {
+        let mut left = tokens;
+        let mut kept = Vec::new();
+        for sample in samples {
+            if sample <= left {
+                kept.push(sample);
+                left -= sample;
+            }
+        }
+        kept
+    });
+    proptest::collection::vec(sequence, slots as usize)
+        .prop_map(move |s| PackedLengths::new(tokens.into(), s).expect("fits by construction"))
+}
+
+/// Any mask, layout, head split, chunk count, placer, block size and backward mode.
+pub(crate) fn case() -> impl Strategy<Value = Case> {
+    (1..4u32, 8..28u32)
+        .prop_flat_map(|(slots, tokens)| {
+            (
+                lengths(slots, tokens),
+                layout(slots, tokens),
+                0..HEADS.len(),
+            )
+        })
+        .prop_flat_map(|(pool, (layout, tensor), heads)| {
+            (
+                Just((pool, layout, tensor, heads)),
+                0..Mask::ALL.len(),
+                1..12u32,
+                prop_oneof![Just(0u32), Just(30_000), Just(u32::MAX)],
+                0..6u32,
+                0..3usize,
+                (1..5u32, 1..5u32),
+                any::<u64>(),
+            )
+        })
+        .prop_map(
+            |((pool, layout, tensor, heads), mask, block, slack, placer, mode, dims, seed)| {
+                let (q_heads, kv_heads, shards, chunks) = fitting(heads, tensor);
+                let heads = HeadSplit::new(q_heads, kv_heads, dims.0, dims.1, shards, chunks)
+                    .expect("the table holds legal splits");
+                let placer = match placer {
+                    0 => Placer::Home,
+                    1 if shards.is_multiple_of(layout.cp()) => Placer::HeadShard,
+                    _ => Placer::Paper(Slack::from_ppm(slack).expect("a legal slack")),
+                };
+                let config = PlanConfig {
+                    mask: Mask::ALL[mask],
+                    block_tokens: block,
+                    placer,
+                    bytes: ElementBytes::F64,
+                    max_recv_bytes: None,
+                };
+                let plan = plan_pool(&pool, &layout, &heads, &config).expect("a legal request");
+                Case {
+                    plan,
+                    mode: BackwardMode::ALL[mode],
+                    seed,
+                }
+            },
+        )
+}
+
+/// The first split from `index` on that fits the tensor ranks.
+fn fitting(index: usize, tensor: u32) -> (u32, u32, u32, u32) {
+    let fits = |h: &&(u32, u32, u32, u32)| h.1.is_multiple_of(tensor) && h.2.is_multiple_of(tensor);
+    *HEADS
+        .iter()
+        .cycle()
+        .skip(index)
+        .find(fits)
+        .expect("(4, 2, 2, 2) fits one and two ranks")
+}
+
+/// Largest |a − b| over slots, relative to the largest |b| (1 where all are 0).
+pub(crate) fn relative_difference(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
+    let (a, b) = (a.concat(), b.concat());
+    assert_eq!(a.len(), b.len());
+    let size = b.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    let difference = a.iter().zip(&b).fold(0.0f64, |m, (x, y)| {
+        let d = (x - y).abs();
+        if d.is_nan() { f64::INFINITY } else { m.max(d) }
+    });
+    difference / if size == 0.0 { 1.0 } else { size }
+}

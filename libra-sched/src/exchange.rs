@@ -142,20 +142,9 @@ fn check(
             count,
         });
     }
-    for tile in tiles {
-        let end = tile.samples().end as u64;
-        let of_slot = pool.sequences() > tile.slot as usize
-            && pool.samples_of(tile.slot as usize).end as u64 >= end;
-        if !of_slot || tile.shard >= heads.shards() {
-            let count = pool.samples() as u64;
-            return Err(Error::OutOfRange {
-                name: "last sample of a tile",
-                value: end,
-                count,
-            });
-        }
-    }
-    Ok(())
+    tiles
+        .iter()
+        .try_for_each(|tile| crate::tiles::check_tile(pool, heads, tile))
 }
 
 /// Tiles of each worker in id order, and where each worker's begin.

@@ -82,11 +82,14 @@ impl HeadSplit {
     }
 
     fn cut_spans(&mut self) {
-        let mut edges: Vec<u32> = (0..self.shards)
-            .flat_map(|s| [self.kv_of_shard(s).start, self.kv_of_shard(s).end])
+        let mut is_edge = vec![false; self.kv_heads as usize + 1];
+        for kv in (0..self.shards).map(|s| self.kv_of_shard(s)) {
+            is_edge[kv.start as usize] = true;
+            is_edge[kv.end as usize] = true;
+        }
+        let edges: Vec<u32> = (0..=self.kv_heads)
+            .filter(|&head| is_edge[head as usize])
             .collect();
-        edges.sort_unstable();
-        edges.dedup();
         self.spans = edges.windows(2).map(|e| (e[0], e[1])).collect();
         let position = |head: u32| edges.partition_point(|&e| e < head) as u32;
         self.shard_spans = (0..self.shards)

@@ -153,14 +153,27 @@ impl PackedLengths {
         S: IntoIterator,
         S::Item: Into<u64>,
     {
+        Self::with_samples(0, seq_tokens, sequences)
+    }
+
+    /// As [`PackedLengths::new`], with room for `samples` samples.
+    fn with_samples<S>(
+        samples: usize,
+        seq_tokens: u64,
+        sequences: impl IntoIterator<Item = S>,
+    ) -> Result<Self, Error>
+    where
+        S: IntoIterator,
+        S::Item: Into<u64>,
+    {
         check_positive("seq_tokens", seq_tokens)?;
         check_limit("seq_tokens", seq_tokens.into(), MAX_SEQ_TOKENS.into())?;
         let seq_tokens = seq_tokens as u32;
         let mut packed = Self {
             seq_tokens,
             first: vec![0],
-            lengths: Vec::new(),
-            starts: Vec::new(),
+            lengths: Vec::with_capacity(samples),
+            starts: Vec::with_capacity(samples),
         };
         for (sequence, samples) in sequences.into_iter().enumerate() {
             packed.push(sequence, samples)?;
@@ -236,7 +249,7 @@ impl PackedLengths {
         let sequences = first
             .windows(2)
             .map(|w| lengths[w[0] as usize..w[1] as usize].iter().copied());
-        Self::new(seq_tokens.into(), sequences)
+        Self::with_samples(lengths.len(), seq_tokens.into(), sequences)
     }
 
     /// One sequence a slice of cumulative lengths, as attention kernels take them:

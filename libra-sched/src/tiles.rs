@@ -195,6 +195,39 @@ pub(crate) fn check_pool(pool: &PackedLengths, layout: &TokenLayout) -> Result<(
     Ok(())
 }
 
+/// A tile's slot and shard exist; its tokens and samples are of that slot.
+pub(crate) fn check_tile(
+    pool: &PackedLengths,
+    heads: &HeadSplit,
+    tile: &ShTile,
+) -> Result<(), Error> {
+    let out_of = |name, value, count| Err(Error::OutOfRange { name, value, count });
+    if tile.slot as usize >= pool.sequences() {
+        return out_of("slot", tile.slot.into(), pool.sequences() as u64);
+    }
+    if tile.shard >= heads.shards() {
+        return out_of("shard", tile.shard.into(), heads.shards().into());
+    }
+    if tile.start > tile.end || tile.end > pool.seq_tokens() {
+        let count = u64::from(pool.seq_tokens()) + 1;
+        return out_of("end of tokens", tile.end.into(), count);
+    }
+    let (own, met) = (pool.samples_of(tile.slot as usize), tile.samples());
+    if met.start < own.start {
+        return Err(Error::Mismatch {
+            name: "first sample",
+            left: met.start as u64,
+            left_of: "the tile",
+            right: own.start as u64,
+            right_of: "its slot",
+        });
+    }
+    if met.end > own.end {
+        return out_of("end of samples", met.end as u64, own.end as u64 + 1);
+    }
+    Ok(())
+}
+
 /// Upper bound on the number of tiles, checked against [`MAX_COUNT`] before anything is allocated.
 fn estimate(
     pool: &PackedLengths,

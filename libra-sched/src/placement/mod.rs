@@ -4,8 +4,10 @@
 //!
 //! *Paper*: §4.3.2, Alg. 2, eq. 9.
 
+mod blocks;
 mod head_shard;
 mod home;
+mod load_tree;
 mod paper;
 mod slack;
 
@@ -14,7 +16,7 @@ use crate::heads::{ElementBytes, HeadSplit};
 use crate::ids::WorkerId;
 use crate::layout::TokenLayout;
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
-use crate::tiles::{ShTile, check_pool};
+use crate::tiles::{ShTile, check_pool, check_tile};
 
 pub use paper::Scratch;
 pub use slack::Slack;
@@ -70,13 +72,14 @@ impl<'a> Problem<'a> {
             pool.samples() as u128,
             MAX_COUNT.into(),
         )?;
-        // Every KV head at every worker, and Q and O twice: no sum of bytes exceeds this.
-        let token = u128::from(bytes.kv_token(heads, heads.kv_heads()))
-            * u128::from(layout.workers())
-            + 2 * u128::from(bytes.q_token(heads, heads.q_heads()))
-            + 2 * u128::from(bytes.o_token(heads, heads.q_heads()));
+        // Every KV head at every worker, Q, O and a statistic, and all of it twice (forward run
+        // again for backward): no sum of bytes exceeds this.
+        let dims = u128::from(heads.dim_qk()) + u128::from(heads.dim_v());
+        let head = u128::from(bytes.activation) * dims;
+        let token = head * u128::from(heads.kv_heads()) * u128::from(layout.workers())
+            + (head + u128::from(bytes.statistic)) * u128::from(heads.q_heads());
         let tokens = u128::from(pool.seq_tokens()) * pool.sequences() as u128;
-        check_total("bytes of the pool", token.saturating_mul(tokens))?;
+        check_total("bytes of the pool", token.saturating_mul(2 * tokens))?;
         Ok(Self {
             pool,
             layout,
@@ -110,7 +113,7 @@ pub fn place_with(
         Placer::Home => Ok(home::place(problem, tiles)),
         Placer::Paper(slack) => {
             let capacity = slack.capacity(total, problem.layout.workers());
-            Ok(paper::place(scratch, problem, tiles, capacity))
+            Ok(paper::place(scratch, problem, tiles, total, capacity))
         }
         Placer::HeadShard => head_shard::place(problem, tiles),
     }
@@ -119,26 +122,28 @@ pub fn place_with(
 /// Every tile lies within the pool; returns the total work.
 fn check_tiles(problem: &Problem<'_>, tiles: &[ShTile]) -> Result<u64, Error> {
     check_limit("number of tiles", tiles.len() as u128, MAX_COUNT.into())?;
-    let (samples, workers) = (problem.pool.samples(), problem.layout.workers());
+    let workers = problem.layout.workers();
     let mut total = 0u128;
+    let mut checked: Option<&ShTile> = None;
     for tile in tiles {
         total += u128::from(tile.work);
-        let ids = [
-            (
-                "slot",
-                u64::from(tile.slot),
-                u64::from(problem.layout.slots()),
-            ),
-            ("shard", tile.shard.into(), problem.heads.shards().into()),
-            ("q_home worker", tile.q_home.0.into(), workers.into()),
-            (
-                "last sample",
-                (tile.samples().end as u64).saturating_sub(1),
-                samples as u64,
-            ),
-        ];
-        if let Some(&(name, value, count)) = ids.iter().find(|(_, value, count)| value >= count) {
-            return Err(Error::OutOfRange { name, value, count });
+        // Tiles of one block differ in shard, home and work alone.
+        let known = checked.is_some_and(|last| {
+            tile.same_block(last)
+                && (tile.first_sample, tile.samples) == (last.first_sample, last.samples)
+                && tile.shard < problem.heads.shards()
+        });
+        if !known {
+            check_tile(problem.pool, problem.heads, tile)?;
+            checked = Some(tile);
+        }
+        if tile.q_home.0 >= workers {
+            let (value, count) = (tile.q_home.0.into(), workers.into());
+            return Err(Error::OutOfRange {
+                name: "q_home worker",
+                value,
+                count,
+            });
         }
     }
     check_total("work of the pool", total)

@@ -15,340 +15,347 @@
 //!   block's edges, and the block's inner samples taken together where shards share KV heads, can
 //!   be resident already.
 
+use std::cmp::Reverse;
+
+use super::blocks::{Block, Blocks};
+use super::load_tree::{Key, LoadTree, id_bits};
 use super::{Placement, Problem};
-use crate::ids::{SampleId, WorkerId};
+use crate::ids::WorkerId;
 use crate::tiles::ShTile;
 
 /// Memory that [`super::place_with`] reuses.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    blocks: Vec<Block>,
-    order: Vec<(u64, u32)>,
-    block_units: Vec<u32>,
-    unit_tokens: Vec<u64>,
-    unit_of_sample: Vec<u32>,
+    blocks: Blocks,
+    packed_order: Vec<u64>,
     resident: Vec<u64>,
-    tree: LoadTree,
+    cells: Vec<Cell>,
+    tree: LoadTree<u64>,
+    wide_tree: LoadTree<u128>,
 }
 
-/// Consecutive tiles over the same tokens with the same work.
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    first_tile: u32,
-    tiles: u32,
-    /// Tokens of all samples that the block meets.
-    group_tokens: u64,
-    /// Units in `block_units` that may be resident somewhere already.
-    first_unit: u32,
-    units: u32,
-}
-
-/// A sample that crosses block edges, or the inner samples of one block.
-const NO_UNIT: u32 = u32::MAX;
-
+/// Places tiles of `total` work so that no load passes `capacity` while that can be helped.
 pub(super) fn place(
     scratch: &mut Scratch,
     problem: &Problem<'_>,
     tiles: &[ShTile],
+    total: u64,
     capacity: u64,
 ) -> Placement {
-    scratch.find_blocks(problem, tiles);
+    let Scratch {
+        blocks,
+        packed_order,
+        resident,
+        cells,
+        tree,
+        wide_tree,
+    } = scratch;
+    blocks.find(problem, tiles);
     let workers = problem.layout.workers() as usize;
     let words = workers.div_ceil(64);
     let spans = problem.heads.span_count() as usize;
-    scratch.resident.clear();
-    scratch
-        .resident
-        .resize(scratch.unit_tokens.len() * spans * words, 0);
-    scratch.tree.reset(workers);
-
-    let mut run = Run {
+    resident.clear();
+    resident.resize(blocks.unit_tokens.len() * spans * words, 0);
+    let shared = Shared {
         problem,
-        capacity,
+        prices: shard_prices(problem),
+        // No load passes the total, so this bound changes nothing but fits a key.
+        capacity: capacity.min(total),
         words,
         spans,
-        units: &scratch.unit_tokens,
-        resident: &mut scratch.resident,
-        tree: &mut scratch.tree,
+    };
+    if total.leading_zeros() >= id_bits(workers) {
+        run(shared, tiles, blocks, packed_order, resident, cells, tree)
+    } else {
+        run(
+            shared,
+            tiles,
+            blocks,
+            packed_order,
+            resident,
+            cells,
+            wide_tree,
+        )
+    }
+}
+
+/// Every tile, heaviest first.
+fn run<K: Key>(
+    shared: Shared<'_>,
+    tiles: &[ShTile],
+    blocks: &Blocks,
+    packed_order: &mut Vec<u64>,
+    resident: &mut [u64],
+    cells: &mut Vec<Cell>,
+    tree: &mut LoadTree<K>,
+) -> Placement {
+    tree.reset(shared.problem.layout.workers() as usize);
+    let mut assigned = vec![WorkerId::default(); tiles.len()];
+    let mut run = Run {
+        shared,
+        units: &blocks.unit_tokens,
+        resident,
+        tree,
+        cells,
         fallbacks: 0,
     };
-    let mut assigned = vec![WorkerId::default(); tiles.len()];
-    for &(_, block) in &scratch.order {
-        let block = scratch.blocks[block as usize];
-        let units = &scratch.block_units[block.first_unit as usize..][..block.units as usize];
-        for id in block.first_tile..block.first_tile + block.tiles {
-            assigned[id as usize] = run.place(&tiles[id as usize], block.group_tokens, units);
+    for_each_by_work(tiles, &blocks.blocks, packed_order, |block| {
+        let units = blocks.units(block);
+        let ids = block.first_tile as usize..(block.first_tile + block.tiles) as usize;
+        for (tile, worker) in tiles[ids.clone()].iter().zip(&mut assigned[ids]) {
+            *worker = WorkerId(run.place(tile, block, units));
         }
-    }
-    let fallbacks = run.fallbacks;
+    });
     Placement {
+        fallbacks: run.fallbacks,
+        loads: run.tree.loads(),
         workers: assigned,
-        loads: scratch.tree.loads.clone(),
-        fallbacks,
     }
 }
 
-impl Scratch {
-    /// Groups tiles into blocks, finds which groups can be shared, and orders blocks by
-    /// (work desc, id asc): the tiles of a block are equal in work and consecutive in id.
-    fn find_blocks(&mut self, problem: &Problem<'_>, tiles: &[ShTile]) {
-        self.blocks.clear();
-        self.order.clear();
-        self.block_units.clear();
-        self.unit_tokens.clear();
-        self.unit_of_sample.clear();
-        self.unit_of_sample.resize(problem.pool.samples(), NO_UNIT);
-        let disjoint = blocks_are_disjoint(tiles);
-        let shared_spans = problem.heads.spans_are_shared();
-        let mut first_tile = 0;
-        while first_tile < tiles.len() {
-            let tile = &tiles[first_tile];
-            let same = |t: &&ShTile| t.same_block(tile) && t.work == tile.work;
-            let count = tiles[first_tile..].iter().take_while(same).count();
-            let block = self.add_block(problem, tile, disjoint, shared_spans);
-            self.order.push((tile.work, self.blocks.len() as u32));
-            self.blocks.push(Block {
-                first_tile: first_tile as u32,
-                tiles: count as u32,
-                ..block
-            });
-            first_tile += count;
-        }
-        self.order
-            .sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+/// Visits blocks by (work desc, id asc): the tiles of a block are equal in work and consecutive in
+/// id.
+fn for_each_by_work(
+    tiles: &[ShTile],
+    blocks: &[Block],
+    packed: &mut Vec<u64>,
+    mut visit: impl FnMut(&Block),
+) {
+    let work = |block: &Block| tiles[block.first_tile as usize].work;
+    let bits = id_bits(blocks.len());
+    let heaviest = blocks.iter().map(work).max().unwrap_or(0);
+    if heaviest.leading_zeros() < bits {
+        let mut order: Vec<&Block> = blocks.iter().collect();
+        order.sort_by_key(|block| Reverse(work(block)));
+        order.into_iter().for_each(visit);
+        return;
     }
-
-    fn add_block(
-        &mut self,
-        problem: &Problem<'_>,
-        tile: &ShTile,
-        disjoint: bool,
-        shared_spans: bool,
-    ) -> Block {
-        let first_unit = self.block_units.len() as u32;
-        let samples = tile.samples();
-        let tokens = |index: usize| problem.pool.tokens(SampleId::new(index));
-        let mut inner = 0u64;
-        let mut crossing = 0u64;
-        let mut cross = |scratch: &mut Self, index: usize, len: u32| {
-            crossing += u64::from(len);
-            let unit = &mut scratch.unit_of_sample[index];
-            if *unit == NO_UNIT {
-                *unit = scratch.unit_tokens.len() as u32;
-                scratch.unit_tokens.push(len.into());
-            }
-            scratch.block_units.push(*unit);
-        };
-        if disjoint && samples.len() > 2 {
-            // Samples lie back to back, so the inner ones have the tokens between the outer two.
-            let (head, tail) = (tokens(samples.start), tokens(samples.end - 1));
-            inner = u64::from(tail.start - head.end);
-            for (index, range) in [(samples.start, head), (samples.end - 1, tail)] {
-                if tile.start <= range.start && range.end <= tile.end {
-                    inner += u64::from(range.end - range.start);
-                } else {
-                    cross(self, index, range.end - range.start);
-                }
-            }
-        } else {
-            for index in samples {
-                let range = tokens(index);
-                if disjoint && tile.start <= range.start && range.end <= tile.end {
-                    inner += u64::from(range.end - range.start);
-                } else {
-                    cross(self, index, range.end - range.start);
-                }
-            }
-        }
-        if shared_spans && inner > 0 {
-            self.block_units.push(self.unit_tokens.len() as u32);
-            self.unit_tokens.push(inner);
-        }
-        Block {
-            first_tile: 0,
-            tiles: 0,
-            group_tokens: inner + crossing,
-            first_unit,
-            units: self.block_units.len() as u32 - first_unit,
-        }
+    // Complemented ids: the largest word is the heaviest block with the smallest id.
+    let low = (1u64 << bits) - 1;
+    packed.clear();
+    packed.extend(
+        (0..)
+            .zip(blocks)
+            .map(|(id, block)| work(block) << bits | (low - id)),
+    );
+    packed.sort_unstable();
+    for word in packed.iter().rev() {
+        visit(&blocks[(low - (word & low)) as usize]);
     }
 }
 
-/// Whether blocks follow each other without overlap, so that an inner sample has one block.
-fn blocks_are_disjoint(tiles: &[ShTile]) -> bool {
-    tiles.windows(2).all(|pair| {
-        let (a, b) = (&pair[0], &pair[1]);
-        (a.same_block(b) && a.work == b.work) || (a.slot, a.end) <= (b.slot, b.start)
-    })
+/// What does not change while tiles are placed.
+struct Shared<'a> {
+    problem: &'a Problem<'a>,
+    prices: Vec<ShardPrice>,
+    capacity: u64,
+    /// Words of a bit set of workers.
+    words: usize,
+    /// KV spans of a unit.
+    spans: usize,
+}
+
+/// What the tokens of one shard cost to move.
+struct ShardPrice {
+    /// KV spans, first and one past the last.
+    spans: (u32, u32),
+    kv_token: u64,
+    qo_token: u64,
+}
+
+fn shard_prices(problem: &Problem<'_>) -> Vec<ShardPrice> {
+    let Problem { heads, bytes, .. } = *problem;
+    let width = heads.shard_width();
+    let price = |shard| {
+        let (kv, spans) = (heads.kv_of_shard(shard), heads.spans_of_shard(shard));
+        ShardPrice {
+            spans: (spans.start, spans.end),
+            kv_token: bytes.kv_token(heads, kv.end - kv.start),
+            qo_token: bytes.q_token(heads, width) + bytes.o_token(heads, width),
+        }
+    };
+    (0..heads.shards()).map(price).collect()
+}
+
+/// A group that the tile at hand reads and some worker may hold.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell {
+    /// First word of its bit set of workers.
+    row: usize,
+    /// Bytes of the group.
+    bytes: u64,
+}
+
+/// A tile's Δcomm where nothing is resident, and its part for Q and O.
+#[derive(Clone, Copy)]
+struct Price {
+    base: u64,
+    qo: u64,
+    home: u32,
+}
+
+impl Price {
+    fn saved_at_home(self, worker: u32) -> u64 {
+        if worker == self.home { self.qo } else { 0 }
+    }
 }
 
 /// State while tiles are placed one by one.
-struct Run<'a> {
-    problem: &'a Problem<'a>,
-    capacity: u64,
-    words: usize,
-    spans: usize,
+struct Run<'a, K> {
+    shared: Shared<'a>,
+    /// Tokens of each unit.
     units: &'a [u64],
     /// Bit set of workers for each (unit, span).
     resident: &'a mut [u64],
-    tree: &'a mut LoadTree,
+    tree: &'a mut LoadTree<K>,
+    cells: &'a mut Vec<Cell>,
     fallbacks: u32,
 }
 
-impl Run<'_> {
-    fn place(&mut self, tile: &ShTile, group_tokens: u64, units: &[u32]) -> WorkerId {
-        let Problem { heads, bytes, .. } = *self.problem;
-        let spans = heads.spans_of_shard(tile.shard);
-        let kv_heads = heads.kv_of_shard(tile.shard);
-        let kv_token = bytes.kv_token(heads, kv_heads.end - kv_heads.start);
-        let width = heads.shard_width();
-        let qo_token = bytes.q_token(heads, width) + bytes.o_token(heads, width);
-        let qo = qo_token * u64::from(tile.len());
-        let base = group_tokens * kv_token + qo;
-
-        let lightest = self.tree.lightest();
-        let winner = if self.fits(lightest, tile.work) {
-            let mut best = (base, self.tree.loads[lightest as usize], lightest);
-            for word in 0..self.words {
-                let mut holders = self.holders(units, spans.clone(), word);
-                if tile.q_home.index() / 64 == word {
-                    holders |= 1 << (tile.q_home.0 % 64);
-                }
-                while holders != 0 {
-                    let worker = (word * 64) as u32 + holders.trailing_zeros();
-                    holders &= holders - 1;
-                    if self.fits(worker, tile.work) {
-                        let price = base - self.saved(units, spans.clone(), tile, worker, qo);
-                        best = best.min((price, self.tree.loads[worker as usize], worker));
-                    }
-                }
-            }
-            best.2
-        } else {
-            self.fallbacks += 1;
-            self.fall_back(units, spans.clone(), tile, qo, lightest)
+impl<K: Key> Run<'_, K> {
+    fn place(&mut self, tile: &ShTile, block: &Block, units: &[u32]) -> u32 {
+        let shard = &self.shared.prices[tile.shard as usize];
+        let qo = shard.qo_token * u64::from(tile.len());
+        let price = Price {
+            base: block.group_tokens * shard.kv_token + qo,
+            qo,
+            home: tile.q_home.0,
         };
-
-        self.tree.add(winner, tile.work);
-        for &unit in units {
-            for span in spans.clone() {
-                let at = self.at(unit, span) + winner as usize / 64;
-                self.resident[at] |= 1 << (winner % 64);
-            }
+        if let ([first, second], 1, 1) = (units, self.shared.words, shard.spans.1 - shard.spans.0) {
+            // The common case: one span, two samples that cross the block's edges.
+            let cells = [first, second].map(|&u| self.cell(u, shard.spans.0, shard.kv_token));
+            let room = self.room(tile.work);
+            let winner = self.cheapest_of_two(price, room, &cells);
+            return self.settle(winner, tile.work, &cells);
         }
-        WorkerId(winner)
+        let mut cells = std::mem::take(self.cells);
+        self.find_cells(&mut cells, shard, units);
+        let room = self.room(tile.work);
+        let winner = self.cheapest(price, room, &cells);
+        self.settle(winner, tile.work, &cells);
+        *self.cells = cells;
+        winner
     }
 
-    /// Least (load, Δcomm, id): among the workers as light as the lightest, the largest saving.
-    fn fall_back(
-        &self,
-        units: &[u32],
-        spans: std::ops::Range<u32>,
-        tile: &ShTile,
-        qo: u64,
-        lightest: u32,
-    ) -> u32 {
-        let load = self.tree.loads[lightest as usize];
-        let mut best = (std::cmp::Reverse(0), u32::MAX);
-        for (worker, &other) in (0..).zip(&self.tree.loads) {
-            if other == load {
-                let saved = self.saved(units, spans.clone(), tile, worker, qo);
-                best = best.min((std::cmp::Reverse(saved), worker));
-            }
+    fn cell(&self, unit: u32, span: u32, token: u64) -> Cell {
+        Cell {
+            row: (unit as usize * self.shared.spans + span as usize) * self.shared.words,
+            bytes: self.units[unit as usize] * token,
         }
-        best.1
     }
 
-    fn fits(&self, worker: u32, work: u64) -> bool {
-        // Loads never exceed the pool's total work, which fits 64 bits.
-        self.tree.loads[worker as usize] + work <= self.capacity
-    }
-
-    fn at(&self, unit: u32, span: u32) -> usize {
-        (unit as usize * self.spans + span as usize) * self.words
-    }
-
-    /// Workers of bit word `word` that hold one of the groups.
-    fn holders(&self, units: &[u32], spans: std::ops::Range<u32>, word: usize) -> u64 {
-        let mut bits = 0;
-        for &unit in units {
-            for span in spans.clone() {
-                bits |= self.resident[self.at(unit, span) + word];
-            }
-        }
-        bits
-    }
-
-    /// Base price less Δcomm at `worker`.
-    fn saved(
-        &self,
-        units: &[u32],
-        spans: std::ops::Range<u32>,
-        tile: &ShTile,
-        worker: u32,
-        qo: u64,
-    ) -> u64 {
-        let Problem { heads, bytes, .. } = *self.problem;
-        let mut saved = if tile.q_home.0 == worker { qo } else { 0 };
-        for span in spans {
+    fn find_cells(&self, cells: &mut Vec<Cell>, shard: &ShardPrice, units: &[u32]) {
+        let Problem { heads, bytes, .. } = *self.shared.problem;
+        cells.clear();
+        for span in shard.spans.0..shard.spans.1 {
             let kv = heads.kv_of_span(span);
             let token = bytes.kv_token(heads, kv.end - kv.start);
-            for &unit in units {
-                let word = self.resident[self.at(unit, span) + worker as usize / 64];
-                if word >> (worker % 64) & 1 == 1 {
-                    saved += self.units[unit as usize] * token;
+            cells.extend(units.iter().map(|&unit| self.cell(unit, span, token)));
+        }
+    }
+
+    /// The largest key that may take a tile of `work`: within C, or, where nobody is, as light as
+    /// the lightest, so that (load, Δcomm, id) decides as (Δcomm, load, id) does.
+    fn room(&mut self, work: u64) -> K {
+        let bits = self.tree.bits();
+        let least = self.tree.lightest().load(bits);
+        let room = self
+            .shared
+            .capacity
+            .checked_sub(work)
+            .filter(|&room| least <= room);
+        self.fallbacks += u32::from(room.is_none());
+        K::new(room.unwrap_or(least), ((1u64 << bits) - 1) as u32, bits)
+    }
+
+    /// Books load and residency.
+    fn settle(&mut self, winner: u32, work: u64, cells: &[Cell]) -> u32 {
+        self.tree.add(winner, work);
+        for cell in cells {
+            self.resident[cell.row + winner as usize / 64] |= 1 << (winner % 64);
+        }
+        winner
+    }
+
+    /// Least (Δcomm, load, id) among the workers whose key is at most `room`, the lightest being
+    /// one of them: only those that save something can beat it.
+    fn cheapest(&self, price: Price, room: K, cells: &[Cell]) -> u32 {
+        let keys = self.tree.keys();
+        let home = price.home;
+        let mut best = (price.base, self.tree.lightest());
+        for word in 0..self.shared.words {
+            let mut candidates = if home as usize / 64 == word {
+                1 << (home % 64)
+            } else {
+                0
+            };
+            for cell in cells {
+                candidates |= self.resident[cell.row + word];
+            }
+            while candidates != 0 {
+                let bit = candidates.trailing_zeros();
+                candidates &= candidates - 1;
+                let worker = word as u32 * 64 + bit;
+                let key = keys[worker as usize];
+                if key <= room {
+                    let saved = self.saved(cells, word, bit) + price.saved_at_home(worker);
+                    best = best.min((price.base - saved, key));
                 }
             }
         }
-        saved
-    }
-}
-
-/// Loads with their (load, id) minimum: a tournament over a power of two of leaves.
-#[derive(Clone, Debug, Default)]
-struct LoadTree {
-    loads: Vec<u64>,
-    leaves: usize,
-    /// Winner of every node; node 1 is the root, node `leaves + w` is worker `w`.
-    winners: Vec<u32>,
-}
-
-impl LoadTree {
-    fn reset(&mut self, workers: usize) {
-        self.loads.clear();
-        self.loads.resize(workers, 0);
-        self.leaves = workers.next_power_of_two();
-        self.winners.clear();
-        self.winners.resize(2 * self.leaves, 0);
-        for leaf in 0..self.leaves {
-            self.winners[self.leaves + leaf] = leaf as u32;
-        }
-        for node in (1..self.leaves).rev() {
-            self.winners[node] = self.better(node);
-        }
+        best.1.worker(self.tree.bits())
     }
 
-    fn lightest(&self) -> u32 {
-        self.winners[1]
-    }
-
-    fn add(&mut self, worker: u32, work: u64) {
-        self.loads[worker as usize] += work;
-        let mut node = (self.leaves + worker as usize) / 2;
-        while node > 0 {
-            self.winners[node] = self.better(node);
-            node /= 2;
-        }
-    }
-
-    /// The left child holds smaller ids, so a tie goes left; leaves beyond the workers lose.
-    fn better(&self, node: usize) -> u32 {
-        let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-        let load = |leaf: u32| self.loads.get(leaf as usize).copied().unwrap_or(u64::MAX);
-        if load(left) <= load(right) {
-            left
+    /// As [`Run::cheapest`] for two groups and one word of workers: classes of workers by what
+    /// they hold, dearest groups first, so that the first class with room decides.
+    fn cheapest_of_two(&self, price: Price, room: K, cells: &[Cell; 2]) -> u32 {
+        let keys = self.tree.keys();
+        let [first, second] = *cells;
+        let (more, less) = if first.bytes >= second.bytes {
+            (first, second)
         } else {
-            right
+            (second, first)
+        };
+        let (at_more, at_less) = (self.resident[more.row], self.resident[less.row]);
+        let one = if more.bytes == less.bytes {
+            at_more ^ at_less
+        } else {
+            at_more & !at_less
+        };
+        let classes = [
+            (at_more & at_less, more.bytes + less.bytes),
+            (one, more.bytes),
+            (at_less & !at_more & !one, less.bytes),
+        ];
+        let mut best = (price.base, self.tree.lightest());
+        for (workers, saved) in classes {
+            let lightest = lightest_of(keys, workers);
+            if lightest <= room {
+                best = best.min((price.base - saved, lightest));
+                break;
+            }
         }
+        let key = keys[price.home as usize];
+        if key <= room {
+            let saved = self.saved(cells, 0, price.home) + price.qo;
+            best = best.min((price.base - saved, key));
+        }
+        best.1.worker(self.tree.bits())
     }
+
+    /// Bytes of the tile's groups that worker `64·word + bit` holds.
+    fn saved(&self, cells: &[Cell], word: usize, bit: u32) -> u64 {
+        let held = |cell: &Cell| (self.resident[cell.row + word] >> bit & 1) * cell.bytes;
+        cells.iter().map(held).sum()
+    }
+}
+
+/// Least key of the workers of a bit set.
+fn lightest_of<K: Key>(keys: &[K], mut workers: u64) -> K {
+    let mut least = K::LAST;
+    while workers != 0 {
+        least = least.min(keys[workers.trailing_zeros() as usize]);
+        workers &= workers - 1;
+    }
+    least
 }

@@ -145,9 +145,9 @@ pub enum Violation {
         home: u32,
     },
     /// A list is not in its one legal order, so equal plans could have unequal bytes.
-    #[error("{list} moves {index} and {} are out of order", index + 1)]
+    #[error("{list} {index} and {} are out of order", index + 1)]
     Order {
-        /// Q, KV or O.
+        /// Tiles, or moves of Q, KV or O.
         list: &'static str,
         /// Position of the first of the two.
         index: usize,

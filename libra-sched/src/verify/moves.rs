@@ -7,9 +7,9 @@ use crate::plan::PoolPlan;
 pub(super) fn check(plan: &PoolPlan, found: &mut Vec<Violation>) {
     check_leg(plan, "Q", &plan.exchange.q, false, found);
     check_leg(plan, "O", &plan.exchange.o, true, found);
-    check_order("Q", &plan.exchange.q, found);
-    check_order("KV", &plan.exchange.kv, found);
-    check_order("O", &plan.exchange.o, found);
+    check_order("Q moves", &plan.exchange.q, found);
+    check_order("KV moves", &plan.exchange.kv, found);
+    check_order("O moves", &plan.exchange.o, found);
 }
 
 fn check_leg(
@@ -54,7 +54,11 @@ fn check_leg(
     }
 }
 
-fn check_order<M: PartialOrd>(list: &'static str, moves: &[M], found: &mut Vec<Violation>) {
+pub(super) fn check_order<M: PartialOrd>(
+    list: &'static str,
+    moves: &[M],
+    found: &mut Vec<Violation>,
+) {
     for (index, pair) in moves.windows(2).enumerate() {
         if pair[0] >= pair[1] {
             found.push(Violation::Order { list, index });

@@ -1,12 +1,17 @@
 //! Tiles: every token of every shard once, at one home, with the samples and work it has.
 
+use super::moves::check_order;
 use super::{Violation, home_of};
 use crate::ids::SampleId;
 use crate::mask::Mask;
 use crate::plan::PoolPlan;
+use crate::tiles::ShTile;
 
 pub(super) fn check(plan: &PoolPlan, found: &mut Vec<Violation>) {
     check_coverage(plan, found);
+    let place = |t: &ShTile| (t.slot, t.start, t.shard);
+    let places: Vec<_> = plan.tiles.iter().map(place).collect();
+    check_order("tiles", &places, found);
     for tile in 0..plan.tiles.len() {
         check_tile(plan, tile, found);
     }

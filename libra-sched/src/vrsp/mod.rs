@@ -123,13 +123,11 @@ pub fn place_with(
     vrsp: Vrsp,
 ) -> Result<SequencePlacement, Error> {
     check_shape(work.len(), pool_size)?;
-    check_total(
-        "work of the window",
-        work.iter().map(|&w| u128::from(w)).sum(),
-    )?;
+    let total = work.iter().map(|&w| u128::from(w)).sum();
+    let total = check_total("work of the window", total)?;
     Ok(match vrsp {
         Vrsp::Arrival => arrival(work, pool_size),
-        Vrsp::Paper => paper::place(scratch, work, pool_size),
+        Vrsp::Paper => paper::place(scratch, work, total, pool_size),
     })
 }
 

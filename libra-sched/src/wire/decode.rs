@@ -445,7 +445,7 @@ fn check_tiles(plan: &PoolPlan) -> Result<(), Error> {
         let samples = plan.lengths.samples_of(tile.slot as usize);
         let first = u64::from(tile.first_sample.0);
         let last = first + u64::from(tile.samples);
-        if first < samples.start as u64 || last > samples.end as u64 || tile.reserved != 0 {
+        if first < samples.start as u64 || last > samples.end as u64 {
             let count = samples.end as u64;
             return Err(Error::OutOfRange {
                 name: "sample of a tile",
@@ -453,6 +453,7 @@ fn check_tiles(plan: &PoolPlan) -> Result<(), Error> {
                 count,
             });
         }
+        below("reserved field of a tile", tile.reserved, 1)?;
     }
     Ok(())
 }
@@ -483,20 +484,20 @@ fn check_sums(plan: &PoolPlan) -> Result<(), Error> {
         "work of the pool",
         plan.tiles.iter().map(|t| u128::from(t.work)).sum(),
     )?;
-    // The widest token that anything moves, for every row that moves.
-    let token = u128::from(bytes.activation)
-        * u128::from(heads.q_heads())
-        * (u128::from(heads.dim_qk()) + u128::from(heads.dim_v()))
-        + u128::from(bytes.statistic) * u128::from(heads.q_heads());
-    let rows: u128 = plan.tiles.iter().map(|t| u128::from(t.len())).sum();
-    let kv_rows: u128 = plan
-        .exchange
-        .kv
-        .iter()
-        .map(|m| u128::from(m.tokens()))
-        .sum();
-    let moves = 1 + plan.exchange.q.len() as u128 + plan.exchange.o.len() as u128;
-    // A damaged plan may move a tile again and again, so rows count once a move.
-    let rows = rows.saturating_mul(moves) + kv_rows;
-    check_total("bytes of the pool", token.saturating_mul(rows)).map(|_| ())
+    // Backward takes Q where O went and moves a statistic beside both, so each row that moves,
+    // Q or O, may carry either; and all of it may move twice.
+    let dims = u128::from(heads.dim_qk()) + u128::from(heads.dim_v());
+    let activation = u128::from(bytes.activation) * dims;
+    let row = u128::from(heads.shard_width()) * (activation + u128::from(bytes.statistic));
+    let rows = |moves: &[TileMove]| -> u128 {
+        let tile = |m: &TileMove| &plan.tiles[m.tile.index()];
+        moves.iter().map(|m| u128::from(tile(m).len())).sum()
+    };
+    let rows = rows(&plan.exchange.q).max(rows(&plan.exchange.o));
+    let kv_rows = |m: &KvMove| u128::from(m.tokens()) * heads.kv_of_span(m.span).len() as u128;
+    let kv: u128 = plan.exchange.kv.iter().map(kv_rows).sum();
+    let total = row
+        .saturating_mul(rows)
+        .saturating_add(activation.saturating_mul(kv));
+    check_total("bytes of the pool", total.saturating_mul(2)).map(|_| ())
 }

@@ -1,0 +1,557 @@
+//! What people read when they ask for what cannot be: every message carries the numbers and what
+//! would be legal.
+
+#![forbid(unsafe_code)]
+
+use std::fmt::Write;
+
+use libra_sched::placement::{self, Problem};
+use libra_sched::vrsp::{self, Vrsp};
+use libra_sched::{
+    BackwardMode, ElementBytes, Error, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths,
+    Placer, PlanConfig, Proxy, SequenceId, Slack, TokenLayout, Topology, WindowShape, WorkerId,
+    exchange, plan_pool, tiles,
+};
+
+/// One line a request: what was asked, and the answer.
+fn answers<T>(requests: Vec<(&str, Result<T, Error>)>) -> String {
+    let mut text = String::new();
+    for (asked, answer) in requests {
+        let answer = answer
+            .err()
+            .map_or_else(|| "is met".to_owned(), |error| error.to_string());
+        writeln!(text, "{asked}: {answer}").expect("a string takes all that is written");
+    }
+    text
+}
+
+#[test]
+fn window_shapes() {
+    let text = answers(vec![
+        (
+            "P does not divide DP",
+            WindowShape::new(1024, 128, 16, 8, 5),
+        ),
+        (
+            "DP does not divide GBS",
+            WindowShape::new(1024, 100, 16, 8, 8),
+        ),
+        ("L 0", WindowShape::new(0, 128, 16, 8, 8)),
+        ("GBS 0", WindowShape::new(1024, 0, 16, 8, 8)),
+        ("DP 0", WindowShape::new(1024, 128, 0, 8, 8)),
+        ("CP 0", WindowShape::new(1024, 128, 16, 0, 8)),
+        ("P 0", WindowShape::new(1024, 128, 16, 8, 0)),
+        ("P above DP", WindowShape::new(1024, 128, 16, 8, 32)),
+        ("L beyond 2^30", WindowShape::new(1 << 31, 128, 16, 8, 8)),
+        (
+            "W beyond 2^28",
+            WindowShape::new(1024, 1 << 20, 1 << 20, 1 << 10, 1 << 20),
+        ),
+        ("many divisors", WindowShape::new(1024, 5040, 720, 8, 7)),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    P does not divide DP: DP is 16, not a multiple of P 5; legal P: 1, 2, 4, 8, 16
+    DP does not divide GBS: GBS is 100, not a multiple of DP 16; legal DP: 1, 2, 4, 5, 10, 20, 25, 50, 100
+    L 0: seq_tokens is 0, must be at least 1
+    GBS 0: GBS is 0, must be at least 1
+    DP 0: DP is 0, must be at least 1
+    CP 0: CP is 0, must be at least 1
+    P 0: P is 0, must be at least 1
+    P above DP: DP is 16, not a multiple of P 32; legal P: 1, 2, 4, 8, 16
+    L beyond 2^30: seq_tokens is 2147483648, above the limit of 1073741824
+    W beyond 2^28: P*CP workers is 1073741824, above the limit of 268435456
+    many divisors: DP is 720, not a multiple of P 7; legal P: 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 15, 16, 18, 20, 24, 30, …
+    ");
+}
+
+#[test]
+fn head_splits() {
+    let text = answers(vec![
+        (
+            "h_kv does not divide h_q",
+            HeadSplit::new(32, 5, 128, 128, 8, 4),
+        ),
+        (
+            "H does not divide h_q",
+            HeadSplit::new(32, 8, 128, 128, 12, 4),
+        ),
+        (
+            "M does not divide h_q/H",
+            HeadSplit::new(24, 8, 128, 128, 2, 5),
+        ),
+        ("M above h_q/H", HeadSplit::new(32, 8, 128, 128, 8, 8)),
+        ("h_q 0", HeadSplit::new(0, 8, 128, 128, 8, 4)),
+        ("h_kv 0", HeadSplit::new(32, 0, 128, 128, 8, 4)),
+        ("d_qk 0", HeadSplit::new(32, 8, 0, 128, 8, 4)),
+        ("d_v 0", HeadSplit::new(32, 8, 128, 0, 8, 4)),
+        ("H 0", HeadSplit::new(32, 8, 128, 128, 0, 4)),
+        ("M 0", HeadSplit::new(32, 8, 128, 128, 8, 0)),
+        (
+            "h_q beyond 2^16",
+            HeadSplit::new(1 << 17, 8, 128, 128, 8, 4),
+        ),
+        (
+            "d_qk beyond 2^16",
+            HeadSplit::new(32, 8, 1 << 17, 128, 8, 4),
+        ),
+        ("d_v beyond 2^16", HeadSplit::new(32, 8, 128, 1 << 17, 8, 4)),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    h_kv does not divide h_q: h_q is 32, not a multiple of h_kv 5; legal h_kv: 1, 2, 4, 8, 16, 32
+    H does not divide h_q: h_q is 32, not a multiple of H 12; legal H: 1, 2, 4, 8, 16, 32
+    M does not divide h_q/H: h_q/H is 12, not a multiple of M 5; legal M: 1, 2, 3, 4, 6, 12
+    M above h_q/H: h_q/H is 4, not a multiple of M 8; legal M: 1, 2, 4
+    h_q 0: h_q is 0, must be at least 1
+    h_kv 0: h_kv is 0, must be at least 1
+    d_qk 0: d_qk is 0, must be at least 1
+    d_v 0: d_v is 0, must be at least 1
+    H 0: H is 0, must be at least 1
+    M 0: M is 0, must be at least 1
+    h_q beyond 2^16: h_q is 131072, above the limit of 65536
+    d_qk beyond 2^16: d_qk is 131072, above the limit of 65536
+    d_v beyond 2^16: d_v is 131072, above the limit of 65536
+    ");
+}
+
+#[test]
+fn lengths() {
+    let new = |seq_tokens, lists: &[&[u64]]| {
+        PackedLengths::new(seq_tokens, lists.iter().map(|list| list.to_vec()))
+    };
+    let text = answers(vec![
+        ("no sequence", new(16, &[])),
+        ("L 0", new(0, &[&[1]])),
+        ("L beyond 2^30", new(1 << 40, &[&[1]])),
+        ("a sample of 0 tokens", new(16, &[&[16], &[4, 0]])),
+        ("a sample longer than L", new(16, &[&[4, 17]])),
+        ("a sample of 2^64 - 1 tokens", new(16, &[&[u64::MAX]])),
+        ("a sequence longer than L", new(16, &[&[16], &[8, 8, 1]])),
+        (
+            "cu_seqlens from 3",
+            PackedLengths::from_cu_seqlens(16, &[&[3, 5]]),
+        ),
+        (
+            "cu_seqlens that fall",
+            PackedLengths::from_cu_seqlens(16, &[&[0, 5, 4]]),
+        ),
+        (
+            "cu_seqlens that rest",
+            PackedLengths::from_cu_seqlens(16, &[&[0, 5, 5]]),
+        ),
+        (
+            "cu_seqlens beyond L",
+            PackedLengths::from_cu_seqlens(16, &[&[0, 5, 17]]),
+        ),
+        (
+            "a member that is not there",
+            new(16, &[&[4]]).and_then(|l| l.select(&[SequenceId(1)])),
+        ),
+        ("no member", new(16, &[&[4]]).and_then(|l| l.select(&[]))),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    no sequence: number of sequences is 0, must be at least 1
+    L 0: seq_tokens is 0, must be at least 1
+    L beyond 2^30: seq_tokens is 1099511627776, above the limit of 1073741824
+    a sample of 0 tokens: sequence 1, sample 1: length is 0, must be at least 1 token
+    a sample longer than L: sequence 0, sample 1: length 17 exceeds seq_tokens 16; cut it or raise seq_tokens
+    a sample of 2^64 - 1 tokens: sequence 0, sample 0: length 18446744073709551615 exceeds seq_tokens 16; cut it or raise seq_tokens
+    a sequence longer than L: sequence 1: samples add up to 17 tokens, more than seq_tokens 16
+    cu_seqlens from 3: cu_seqlens[0] is 3 after 0, must start at 0 and never fall
+    cu_seqlens that fall: cu_seqlens[2] is 4 after 5, must start at 0 and never fall
+    cu_seqlens that rest: sequence 0, sample 1: length is 0, must be at least 1 token
+    cu_seqlens beyond L: sequence 0: samples add up to 17 tokens, more than seq_tokens 16
+    a member that is not there: sequence 1 does not exist, there are 1
+    no member: number of sequences is 0, must be at least 1
+    ");
+
+    let longest = vec![vec![1u64 << 30]; 17];
+    let window = PackedLengths::new(1 << 30, longest).unwrap();
+    let text = answers(vec![
+        (
+            "15 squares of 2^30",
+            window
+                .select(&[SequenceId(0); 15])
+                .and_then(|w| w.work(Proxy::SumSquares)),
+        ),
+        ("17 squares of 2^30", window.work(Proxy::SumSquares)),
+        (
+            "17 full samples of 2^30",
+            window.work(Proxy::Pairs(Mask::Full)),
+        ),
+        (
+            "17 causal samples of 2^30",
+            window.work(Proxy::Pairs(Mask::Causal)),
+        ),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    15 squares of 2^30: is met
+    17 squares of 2^30: work of the window overflows 64 bits: 19599665578316398592
+    17 full samples of 2^30: work of the window overflows 64 bits: 19599665578316398592
+    17 causal samples of 2^30: is met
+    ");
+}
+
+#[test]
+fn layouts() {
+    let fragment = |start, end, rank| Fragment { start, end, rank };
+    let explicit = |list: Vec<Fragment>| TokenLayout::explicit(12, 2, 1, vec![list]);
+    let kind = LayoutKind::Contiguous;
+    let text = answers(vec![
+        (
+            "a gap",
+            explicit(vec![fragment(0, 4, 0), fragment(5, 12, 1)]),
+        ),
+        (
+            "an overlap",
+            explicit(vec![fragment(0, 6, 0), fragment(5, 12, 1)]),
+        ),
+        (
+            "an empty fragment",
+            explicit(vec![fragment(0, 0, 0), fragment(0, 12, 1)]),
+        ),
+        ("a short end", explicit(vec![fragment(0, 6, 0)])),
+        ("a long end", explicit(vec![fragment(0, 13, 0)])),
+        ("nothing", explicit(vec![])),
+        (
+            "a rank that is not there",
+            explicit(vec![fragment(0, 12, 2)]),
+        ),
+        ("no slot", TokenLayout::explicit(12, 2, 1, vec![])),
+        ("0 slots", TokenLayout::new(kind, 0, 12, 2)),
+        ("0 tokens", TokenLayout::new(kind, 2, 0, 2)),
+        ("0 workers", TokenLayout::new(kind, 2, 12, 0)),
+        ("0 tensor ranks", TokenLayout::grid(kind, 2, 12, 2, 0)),
+        ("too many tokens", TokenLayout::new(kind, 2, 1 << 31, 2)),
+        (
+            "too many workers",
+            TokenLayout::grid(kind, 1 << 10, 12, 1 << 10, 1 << 10),
+        ),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    a gap: slot 0: fragment 1 covers tokens 5..12, expected to start at 4 and end by 12
+    an overlap: slot 0: fragment 1 covers tokens 5..12, expected to start at 6 and end by 12
+    an empty fragment: slot 0: fragment 0 covers tokens 0..0, expected to start at 0 and end by 12
+    a short end: slot 0: fragment 1 covers tokens 6..12, expected to start at 6 and end by 12
+    a long end: slot 0: fragment 0 covers tokens 0..13, expected to start at 0 and end by 12
+    nothing: slot 0: fragment 0 covers tokens 0..12, expected to start at 0 and end by 12
+    a rank that is not there: context rank 2 does not exist, there are 2
+    no slot: number of sequences is 0, must be at least 1
+    0 slots: number of sequences is 0, must be at least 1
+    0 tokens: seq_tokens is 0, must be at least 1
+    0 workers: context ranks is 0, must be at least 1
+    0 tensor ranks: tensor ranks is 0, must be at least 1
+    too many tokens: seq_tokens is 2147483648, above the limit of 1073741824
+    too many workers: workers of the pool is 1073741824, above the limit of 268435456
+    ");
+
+    let topology = answers(vec![("0 GPUs a node", Topology::new(0))]);
+    insta::assert_snapshot!(topology, @r"0 GPUs a node: GPUs per node is 0, must be at least 1");
+}
+
+#[test]
+fn pools() {
+    let place = |work: &[u64], size| vrsp::place(work, size, Vrsp::Paper).map(drop);
+    let costs = |costs: &[f64], size| vrsp::place_costs(costs, size).map(drop);
+    let text = answers(vec![
+        ("P does not divide the window", place(&[1; 12], 5)),
+        ("P 0", place(&[1; 12], 0)),
+        ("no sequence", place(&[], 4)),
+        ("work beyond 2^64", place(&[u64::MAX, 1], 1)),
+        (
+            "bound with P that does not divide",
+            vrsp::lower_bound(&[1; 12], 5).map(drop),
+        ),
+        (
+            "bound beyond 2^64",
+            vrsp::lower_bound(&[u64::MAX, 1], 1).map(drop),
+        ),
+        ("a negative cost", costs(&[1.0, -0.5], 1)),
+        ("a cost that is no number", costs(&[f64::NAN, 1.0], 1)),
+        ("an infinite cost", costs(&[f64::INFINITY, 1.0], 1)),
+        (
+            "costs with an infinite sum",
+            costs(&[f64::MAX, f64::MAX], 1),
+        ),
+        ("P that does not divide the costs", costs(&[1.0; 3], 2)),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    P does not divide the window: number of sequences is 12, not a multiple of P 5; legal P: 1, 2, 3, 4, 6, 12
+    P 0: P is 0, must be at least 1
+    no sequence: number of sequences is 0, must be at least 1
+    work beyond 2^64: work of the window overflows 64 bits: 18446744073709551616
+    bound with P that does not divide: number of sequences is 12, not a multiple of P 5; legal P: 1, 2, 3, 4, 6, 12
+    bound beyond 2^64: work of the window overflows 64 bits: 18446744073709551616
+    a negative cost: cost 1 is -0.5, must be finite and not negative
+    a cost that is no number: cost 0 is NaN, must be finite and not negative
+    an infinite cost: cost 0 is inf, must be finite and not negative
+    costs with an infinite sum: cost 1 is sum inf, must be finite and not negative
+    P that does not divide the costs: number of sequences is 3, not a multiple of P 2; legal P: 1, 3
+    ");
+}
+
+#[test]
+fn plans() {
+    let pool = PackedLengths::new(12, [vec![8u64, 4], vec![3, 3, 3]]).unwrap();
+    let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 12, 2).unwrap();
+    let heads = HeadSplit::new(4, 2, 4, 4, 2, 1).unwrap();
+    let plan = |pool: &PackedLengths, layout: &TokenLayout, heads: &HeadSplit, config| {
+        plan_pool(pool, layout, heads, &config).map(drop)
+    };
+    let paper = PlanConfig::paper(6);
+    let three = TokenLayout::new(LayoutKind::Contiguous, 3, 12, 2).unwrap();
+    let longer = TokenLayout::new(LayoutKind::Contiguous, 2, 16, 2).unwrap();
+    let wide = TokenLayout::new(LayoutKind::Contiguous, 2, 12, 3).unwrap();
+    let tensor = |tensor| TokenLayout::grid(LayoutKind::Contiguous, 2, 12, 1, tensor).unwrap();
+    let four_shards = HeadSplit::new(4, 2, 4, 4, 4, 1).unwrap();
+    let with = |change: fn(&mut PlanConfig)| {
+        let mut config = paper;
+        change(&mut config);
+        config
+    };
+    let huge = ElementBytes {
+        activation: u32::MAX,
+        statistic: 4,
+    };
+    let wide_heads = HeadSplit::new(1 << 16, 1 << 16, 1 << 16, 1 << 16, 1, 1).unwrap();
+    let long = PackedLengths::new(1 << 30, vec![vec![1u64 << 30]; 2]).unwrap();
+    let long_layout = TokenLayout::new(LayoutKind::Contiguous, 2, 1 << 30, 2).unwrap();
+    let mut long_config = PlanConfig::paper(1 << 29);
+    long_config.mask = Mask::Full;
+    let many_heads = HeadSplit::new(16, 1, 1, 1, 1, 1).unwrap();
+    let text = answers(vec![
+        (
+            "B 0",
+            plan(&pool, &layout, &heads, with(|c| c.block_tokens = 0)),
+        ),
+        (
+            "lengths of another pool",
+            plan(&pool, &three, &heads, paper),
+        ),
+        ("lengths of another L", plan(&pool, &longer, &heads, paper)),
+        (
+            "tensor ranks do not divide H",
+            plan(&pool, &tensor(4), &heads, paper),
+        ),
+        (
+            "tensor ranks do not divide h_kv",
+            plan(&pool, &tensor(4), &four_shards, paper),
+        ),
+        (
+            "CP does not divide H",
+            plan(&pool, &wide, &heads, with(|c| c.placer = Placer::HeadShard)),
+        ),
+        (
+            "a worker that receives too much",
+            plan(
+                &pool,
+                &layout,
+                &heads,
+                with(|c| c.max_recv_bytes = Some(100)),
+            ),
+        ),
+        (
+            "bytes beyond 2^64",
+            plan(
+                &pool,
+                &layout,
+                &wide_heads,
+                PlanConfig {
+                    bytes: huge,
+                    ..paper
+                },
+            ),
+        ),
+        (
+            "work beyond 2^64",
+            plan(&long, &long_layout, &many_heads, long_config),
+        ),
+        (
+            "too many tiles",
+            plan(&long, &long_layout, &heads, PlanConfig::paper(1)),
+        ),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    B 0: block tokens is 0, must be at least 1
+    lengths of another pool: 2 sequences given, 3 expected (slots of the layout)
+    lengths of another L: seq_tokens is 12 in lengths but 16 in layout
+    tensor ranks do not divide H: H is 2, not a multiple of tensor ranks 4; legal tensor ranks: 1, 2
+    tensor ranks do not divide h_kv: h_kv is 2, not a multiple of tensor ranks 4; legal tensor ranks: 1, 2
+    CP does not divide H: H is 2, not a multiple of CP 3; legal CP: 1, 2
+    a worker that receives too much: w3 would receive 416 bytes, more than max_recv_bytes 100; raise the limit, the slack or the block size, or lower the pool size
+    bytes beyond 2^64: bytes of the pool overflows 64 bits: 8854437153319013056512
+    work beyond 2^64: work of the pool overflows 64 bits: 36893488147419103232
+    too many tiles: number of tiles is 4294967304, above the limit of 268435456
+    ");
+
+    let tiles = tiles::cut(&pool, &layout, &heads, Mask::Causal, 6).unwrap();
+    let derive = |tiles: &[_], workers: &[_]| {
+        exchange::derive(&pool, &layout, &heads, tiles, workers).map(drop)
+    };
+    let problem = Problem::new(&pool, &layout, &heads, ElementBytes::BF16).unwrap();
+    let place = |slot| {
+        let mut tile = tiles[0];
+        tile.slot = slot;
+        placement::place(&problem, &[tile], Placer::Home).map(drop)
+    };
+    let text = answers(vec![
+        ("a worker too few", derive(&tiles, &[WorkerId(0)])),
+        (
+            "a worker that is not there",
+            derive(&tiles[..1], &[WorkerId(4)]),
+        ),
+        ("a tile of a slot that is not there", place(2)),
+        ("a tile with samples of another slot", place(1)),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    a worker too few: number of tiles is 8 in tiles but 1 in placement
+    a worker that is not there: worker 4 does not exist, there are 4
+    a tile of a slot that is not there: slot 2 does not exist, there are 2
+    a tile with samples of another slot: first sample is 0 in the tile but 2 in its slot
+    ");
+}
+
+#[test]
+fn names_and_numbers() {
+    fn parsed<T: std::str::FromStr<Err = Error>>(text: &str) -> Result<(), Error> {
+        text.parse::<T>().map(drop)
+    }
+    let text = answers(vec![
+        ("mask", parsed::<Mask>("sliding")),
+        ("layout", parsed::<LayoutKind>("ring")),
+        ("vrsp", parsed::<Vrsp>("random")),
+        ("backward", parsed::<BackwardMode>("")),
+        ("slack -0.1", parsed::<Slack>("-0.1")),
+        ("slack 5 %", parsed::<Slack>("5%")),
+        ("slack 1001", parsed::<Slack>("1001")),
+        ("slack of 7 digits", parsed::<Slack>("0.0000001")),
+        (
+            "2 000 000 001 ppm",
+            Slack::from_ppm(2_000_000_001).map(drop),
+        ),
+    ]);
+    insta::assert_snapshot!(text, @r#"
+    mask: mask "sliding" is unknown; one of causal, full
+    layout: layout "ring" is unknown; one of contiguous, zigzag
+    vrsp: vrsp algorithm "random" is unknown; one of arrival, paper
+    backward: backward mode "" is unknown; one of recompute, stash, refetch
+    slack -0.1: slack "-0.1" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
+    slack 5 %: slack "5%" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
+    slack 1001: slack "1001" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
+    slack of 7 digits: slack "0.0000001" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
+    2 000 000 001 ppm: slack "2000000001 ppm" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
+    "#);
+}
+
+/// One of each variant.
+#[test]
+fn every_variant_has_a_message_in_lower_case_without_a_full_stop() {
+    let text = |text: &str| text.to_owned();
+    let all = vec![
+        Error::Zero { name: "CP" },
+        Error::TooLarge {
+            name: "workers",
+            value: 9,
+            limit: 8,
+        },
+        Error::NotDivisible {
+            whole_name: "DP",
+            whole: 6,
+            part_name: "P",
+            part: 4,
+            legal_parts: vec![1, 2, 3, 6],
+        },
+        Error::EmptySample {
+            sequence: 1,
+            sample: 2,
+        },
+        Error::SampleTooLong {
+            sequence: 1,
+            sample: 2,
+            length: 9,
+            seq_tokens: 8,
+        },
+        Error::SequenceTooLong {
+            sequence: 1,
+            tokens: 9,
+            seq_tokens: 8,
+        },
+        Error::SequenceCount {
+            found: 3,
+            expected: 4,
+            why: "slots of the layout",
+        },
+        Error::CumulativeOrder {
+            index: 2,
+            value: 4,
+            previous: 5,
+        },
+        Error::OutOfRange {
+            name: "sequence",
+            value: 4,
+            count: 4,
+        },
+        Error::FragmentGap {
+            slot: 0,
+            fragment: 1,
+            start: 5,
+            end: 12,
+            expected: 4,
+            seq_tokens: 12,
+        },
+        Error::Overflow {
+            name: "work of the window",
+            value: 1 << 64,
+        },
+        Error::BadCost {
+            index: 3,
+            value: text("NaN"),
+        },
+        Error::BadSlack {
+            value: text("5%"),
+            limit: 1000,
+        },
+        Error::UnknownName {
+            what: "mask",
+            value: text("ring"),
+            legal: "causal, full",
+        },
+        Error::ReceiveLimit {
+            worker: WorkerId(3),
+            bytes: 10,
+            limit: 9,
+        },
+        Error::Mismatch {
+            name: "seq_tokens",
+            left: 12,
+            left_of: "lengths",
+            right: 16,
+            right_of: "layout",
+        },
+    ];
+    let messages: Vec<String> = all.iter().map(Error::to_string).collect();
+    for message in &messages {
+        assert!(!message.ends_with('.'), "{message}");
+        assert!(
+            message.chars().any(|c| c.is_ascii_digit()) || message.contains("one of"),
+            "{message}"
+        );
+    }
+    insta::assert_snapshot!(messages.join("\n"), @r#"
+    CP is 0, must be at least 1
+    workers is 9, above the limit of 8
+    DP is 6, not a multiple of P 4; legal P: 1, 2, 3, 6
+    sequence 1, sample 2: length is 0, must be at least 1 token
+    sequence 1, sample 2: length 9 exceeds seq_tokens 8; cut it or raise seq_tokens
+    sequence 1: samples add up to 9 tokens, more than seq_tokens 8
+    3 sequences given, 4 expected (slots of the layout)
+    cu_seqlens[2] is 4 after 5, must start at 0 and never fall
+    sequence 4 does not exist, there are 4
+    slot 0: fragment 1 covers tokens 5..12, expected to start at 4 and end by 12
+    work of the window overflows 64 bits: 18446744073709551616
+    cost 3 is NaN, must be finite and not negative
+    slack "5%" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
+    mask "ring" is unknown; one of causal, full
+    w3 would receive 10 bytes, more than max_recv_bytes 9; raise the limit, the slack or the block size, or lower the pool size
+    seq_tokens is 12 in lengths but 16 in layout
+    "#);
+}

@@ -1,0 +1,255 @@
+//! Random pools, layouts, head splits and configurations: small, and of every kind.
+
+use libra_sched::error::divisors;
+use libra_sched::{
+    ElementBytes, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths, Placer, PlanConfig,
+    PoolPlan, SampleId, ShTile, Slack, TokenLayout, plan_pool, tiles,
+};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// One pool to plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) pool: PackedLengths,
+    pub(crate) layout: TokenLayout,
+    pub(crate) heads: HeadSplit,
+    pub(crate) config: PlanConfig,
+}
+
+impl Case {
+    pub(crate) fn plan(&self) -> PoolPlan {
+        plan_pool(&self.pool, &self.layout, &self.heads, &self.config).unwrap()
+    }
+
+    pub(crate) fn tiles(&self) -> Vec<ShTile> {
+        self.tiles_of(self.config.block_tokens)
+    }
+
+    pub(crate) fn tiles_of(&self, block_tokens: u32) -> Vec<ShTile> {
+        let mask = self.config.mask;
+        tiles::cut(&self.pool, &self.layout, &self.heads, mask, block_tokens).unwrap()
+    }
+
+    pub(crate) fn slots(&self) -> std::ops::Range<usize> {
+        0..self.pool.sequences()
+    }
+}
+
+pub(crate) fn runs(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+pub(crate) fn masks() -> impl Strategy<Value = Mask> {
+    select(&Mask::ALL[..])
+}
+
+/// Sample lengths of one sequence of `seq_tokens`: none, some with padding, or a full one.
+pub(crate) fn sequence(seq_tokens: u32) -> impl Strategy<Value = Vec<u32>> {
+    let longest = prop_oneof![Just(3u32), Just(seq_tokens.div_ceil(3)), Just(seq_tokens)];
+    let raw = longest.prop_flat_map(|longest| prop::collection::vec(1..=longest, 0..12));
+    (raw, any::<bool>()).prop_map(move |(raw, fill)| {
+        let mut left = seq_tokens;
+        let mut lengths = Vec::new();
+        for length in raw {
+            if length <= left {
+                lengths.push(length);
+                left -= length;
+            }
+        }
+        if fill && left > 0 {
+            lengths.push(left);
+        }
+        lengths
+    })
+}
+
+pub(crate) fn pools(slots: u32, seq_tokens: u32) -> impl Strategy<Value = PackedLengths> {
+    prop::collection::vec(sequence(seq_tokens), slots as usize)
+        .prop_map(move |lists| PackedLengths::new(seq_tokens.into(), lists).unwrap())
+}
+
+/// Every relation of H to h_kv: dividing it, divided by it, equal, neither.
+pub(crate) fn heads() -> impl Strategy<Value = HeadSplit> {
+    let counts = (1u32..=6, 1u32..=4, any::<Index>(), any::<Index>());
+    (counts, 1u32..=5, 1u32..=5).prop_map(|((kv_heads, group, shards, chunks), dim_qk, dim_v)| {
+        let q_heads = kv_heads * group;
+        let pick = |whole: u32, index: Index| *index.get(&divisors(whole.into())) as u32;
+        let shards = pick(q_heads, shards);
+        let chunks = pick(q_heads / shards, chunks);
+        HeadSplit::new(q_heads, kv_heads, dim_qk, dim_v, shards, chunks).unwrap()
+    })
+}
+
+/// Tensor ranks that divide both H and h_kv.
+fn tensor_ranks(heads: &HeadSplit) -> impl Strategy<Value = u32> + use<> {
+    let legal: Vec<u32> = (1..=3)
+        .filter(|&t| heads.shards().is_multiple_of(t) && heads.kv_heads().is_multiple_of(t))
+        .collect();
+    select(legal)
+}
+
+pub(crate) fn layouts(
+    slots: u32,
+    seq_tokens: u32,
+    ranks: u32,
+    tensor: u32,
+) -> impl Strategy<Value = TokenLayout> {
+    let grid = move |kind| TokenLayout::grid(kind, slots, seq_tokens, ranks, tensor).unwrap();
+    prop_oneof![
+        Just(grid(LayoutKind::Contiguous)),
+        Just(grid(LayoutKind::Zigzag)),
+        prop::collection::vec(fragments(seq_tokens, ranks), slots as usize).prop_map(
+            move |slots| TokenLayout::explicit(seq_tokens, ranks, tensor, slots).unwrap()
+        ),
+    ]
+}
+
+/// Random cuts held by random ranks.
+fn fragments(seq_tokens: u32, ranks: u32) -> impl Strategy<Value = Vec<Fragment>> {
+    let cuts = prop::collection::btree_set(0..seq_tokens, 0..6);
+    (cuts, prop::collection::vec(0..ranks, 8)).prop_map(move |(mut cuts, holders)| {
+        cuts.insert(0);
+        let mut edges: Vec<u32> = cuts.into_iter().collect();
+        edges.push(seq_tokens);
+        edges
+            .windows(2)
+            .zip(holders)
+            .map(|(edge, rank)| Fragment {
+                start: edge[0],
+                end: edge[1],
+                rank,
+            })
+            .collect()
+    })
+}
+
+pub(crate) fn slacks() -> impl Strategy<Value = Slack> {
+    prop_oneof![
+        Just(Slack::from_ppm(0).unwrap()),
+        Just(Slack::PAPER),
+        Just(Slack::UNBOUNDED),
+        (0u32..3_000_000).prop_map(|ppm| Slack::from_ppm(ppm).unwrap()),
+    ]
+}
+
+pub(crate) fn element_bytes() -> impl Strategy<Value = ElementBytes> {
+    let free = (0u32..4, 0u32..9).prop_map(|(activation, statistic)| ElementBytes {
+        activation,
+        statistic,
+    });
+    prop_oneof![
+        Just(ElementBytes::BF16),
+        Just(ElementBytes::F32),
+        Just(ElementBytes::F64),
+        free
+    ]
+}
+
+/// Slots and context ranks; one in four pools has more workers than a 64-bit word has bits.
+fn grids() -> impl Strategy<Value = (u32, u32)> {
+    prop_oneof![
+        3 => (1u32..=4, 1u32..=4),
+        1 => (10u32..=13, 8u32..=10),
+    ]
+}
+
+/// Pools placed by Algorithm 2.
+pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
+    (grids(), 1u32..=72, heads())
+        .prop_flat_map(|((slots, ranks), seq_tokens, heads)| {
+            let tensor = tensor_ranks(&heads);
+            (Just((slots, ranks, seq_tokens, heads)), tensor)
+        })
+        .prop_flat_map(|((slots, ranks, seq_tokens, heads), tensor)| {
+            (
+                pools(slots, seq_tokens),
+                layouts(slots, seq_tokens, ranks, tensor),
+                Just(heads),
+                (masks(), 1u32..=24, slacks(), element_bytes()),
+            )
+        })
+        .prop_map(
+            |(pool, layout, heads, (mask, block_tokens, slack, bytes))| {
+                let config = PlanConfig {
+                    mask,
+                    block_tokens,
+                    placer: Placer::Paper(slack),
+                    bytes,
+                    max_recv_bytes: None,
+                };
+                Case {
+                    pool,
+                    layout,
+                    heads,
+                    config,
+                }
+            },
+        )
+}
+
+/// Pools placed by anyone whose condition the pool meets.
+pub(crate) fn cases() -> impl Strategy<Value = Case> {
+    (paper_cases(), 0..4).prop_map(|(mut case, placer)| {
+        let ulysses = case.heads.shards().is_multiple_of(case.layout.cp());
+        match placer {
+            0 => case.config.placer = Placer::Home,
+            1 if ulysses => case.config.placer = Placer::HeadShard,
+            _ => {}
+        }
+        case
+    })
+}
+
+#[test]
+fn cases_are_of_every_kind() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    type Holds = fn(&Case) -> bool;
+
+    let mut runner = TestRunner::deterministic();
+    let mut count = |holds: Holds| {
+        let drawn = (0..400).map(|_| cases().new_tree(&mut runner).unwrap().current());
+        drawn.filter(holds).count()
+    };
+    let kinds: [(&str, Holds); 10] = [
+        ("more workers than a word has bits", |c| {
+            c.layout.workers() > 64
+        }),
+        ("two tensor ranks", |c| c.layout.tensor() > 1),
+        ("H above h_kv", |c| c.heads.shards() > c.heads.kv_heads()),
+        ("neither of H and h_kv divides the other", |c| {
+            let (shards, kv_heads) = (c.heads.shards(), c.heads.kv_heads());
+            !shards.is_multiple_of(kv_heads) && !kv_heads.is_multiple_of(shards)
+        }),
+        ("an empty sequence", |c| {
+            c.slots().any(|slot| c.pool.tokens_of(slot) == 0)
+        }),
+        ("a full sequence", |c| {
+            c.slots()
+                .any(|slot| c.pool.tokens_of(slot) == c.pool.seq_tokens())
+        }),
+        ("a sample over three blocks", |c| {
+            let longest = (0..c.pool.samples())
+                .map(|s| c.pool.length(SampleId::new(s)))
+                .max();
+            longest > Some(3 * c.config.block_tokens)
+        }),
+        ("a block over three samples", |c| {
+            c.tiles().iter().any(|tile| tile.samples > 3)
+        }),
+        ("tiles away from home", |c| !c.plan().exchange.q.is_empty()),
+        ("a head-shard plan", |c| {
+            c.config.placer == Placer::HeadShard
+        }),
+    ];
+    for (kind, holds) in kinds {
+        let found = count(holds);
+        assert!(found >= 10, "{kind}: {found} of 400");
+    }
+}

@@ -1,0 +1,158 @@
+use libra_sched::audit::audit;
+use libra_sched::{ExchangePlan, HeadSplit, PoolPlan, ShTile, Topology, WorkerId, exchange};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::cases::{Case, cases, runs};
+use crate::twins;
+use crate::twins::exchange::KeyMove;
+
+/// Every token and head of every KV move.
+fn key_by_key(heads: &HeadSplit, exchange: &ExchangePlan) -> Vec<KeyMove> {
+    let mut keys = Vec::new();
+    for m in &exchange.kv {
+        for head in heads.kv_of_span(m.span) {
+            for token in m.start..m.end {
+                let (dst, src, sample) = (m.dst.0, m.src.0, m.sample.0);
+                keys.push(KeyMove {
+                    dst,
+                    sample,
+                    head,
+                    token,
+                    src,
+                });
+            }
+        }
+    }
+    keys.sort_unstable();
+    keys
+}
+
+fn twin(case: &Case, tiles: &[ShTile], workers: &[WorkerId]) -> Vec<KeyMove> {
+    twins::exchange::keys(&case.pool, &case.layout, &case.heads, tiles, workers)
+        .into_iter()
+        .collect()
+}
+
+fn bytes_of_keys(plan: &PoolPlan, keys: usize) -> u64 {
+    let width = u64::from(plan.heads.dim_qk()) + u64::from(plan.heads.dim_v());
+    keys as u64 * width * u64::from(plan.bytes.activation)
+}
+
+proptest! {
+    #![proptest_config(runs(500))]
+
+    #[test]
+    fn each_key_that_a_worker_reads_and_does_not_hold_arrives_once_from_its_home(case in cases()) {
+        let plan = case.plan();
+        let moved = key_by_key(&case.heads, &plan.exchange);
+        prop_assert_eq!(moved, twin(&case, &plan.tiles, &plan.workers));
+    }
+
+    #[test]
+    fn tiles_in_any_order_at_any_worker_fetch_the_same_keys(
+        case in cases(),
+        other_block in 1u32..24,
+        draws in prop::collection::vec((any::<Index>(), any::<Index>()), 0..40),
+    ) {
+        let all = [case.tiles(), case.tiles_of(other_block)].concat();
+        prop_assume!(!all.is_empty());
+        let tiles: Vec<ShTile> = draws.iter().map(|(tile, _)| *tile.get(&all)).collect();
+        let workers: Vec<WorkerId> = draws
+            .iter()
+            .map(|(_, worker)| WorkerId::new(worker.index(case.layout.workers() as usize)))
+            .collect();
+        let Case { pool, layout, heads, .. } = &case;
+        let derived = exchange::derive(pool, layout, heads, &tiles, &workers).unwrap();
+        prop_assert_eq!(key_by_key(heads, &derived), twin(&case, &tiles, &workers));
+        prop_assert!(derived.kv.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn nothing_is_sent_to_its_sender(case in cases()) {
+        let exchange = case.plan().exchange;
+        prop_assert!(exchange.kv.iter().all(|m| m.src != m.dst));
+        prop_assert!(exchange.q.iter().chain(&exchange.o).all(|m| m.src != m.dst));
+    }
+
+    #[test]
+    fn queries_and_outputs_move_exactly_where_a_tile_is_away(case in cases()) {
+        let plan = case.plan();
+        let away = twins::exchange::away(&plan.tiles, &plan.workers);
+        let out: Vec<_> = plan.exchange.q.iter().map(|m| (m.tile.0, m.src.0, m.dst.0)).collect();
+        let back: Vec<_> = plan.exchange.o.iter().map(|m| (m.tile.0, m.dst.0, m.src.0)).collect();
+        prop_assert_eq!(&out, &away);
+        prop_assert_eq!(&back, &away);
+    }
+
+    #[test]
+    fn lists_are_sorted_without_repeats(case in cases()) {
+        let exchange = case.plan().exchange;
+        prop_assert!(exchange.kv.windows(2).all(|pair| pair[0] < pair[1]));
+        for list in [&exchange.q, &exchange.o] {
+            prop_assert!(list.windows(2).all(|pair| pair[0].tile < pair[1].tile));
+        }
+    }
+
+    #[test]
+    fn a_kv_move_is_one_whole_fragment_of_its_sample(case in cases()) {
+        for m in case.plan().exchange.kv {
+            let tokens = case.pool.tokens(m.sample);
+            let (slot, rank, _) = case.layout.place_of(m.src);
+            let whole = case.layout.held(slot, rank).any(|held| {
+                (held.start.max(tokens.start), held.end.min(tokens.end)) == (m.start, m.end)
+            });
+            prop_assert!(whole, "{:?}", m);
+        }
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_audit(case in cases(), gpus in 1u32..9) {
+        let plan = case.plan();
+        let keys = twin(&case, &plan.tiles, &plan.workers);
+        let width = u64::from(plan.heads.q_heads() / plan.heads.shards());
+        let dims = u64::from(plan.heads.dim_qk()) + u64::from(plan.heads.dim_v());
+        let qo: u64 = plan
+            .exchange
+            .q
+            .iter()
+            .map(|m| u64::from(plan.tiles[m.tile.index()].len()) * width * dims)
+            .sum();
+        let audit = audit(&plan, Topology::new(gpus).unwrap());
+        prop_assert_eq!(audit.kv_bytes, bytes_of_keys(&plan, keys.len()));
+        prop_assert_eq!(audit.qo_bytes, qo * u64::from(plan.bytes.activation));
+        let across = keys.iter().filter(|k| k.src / gpus != k.dst / gpus).count();
+        let qo_across: u64 = plan
+            .exchange
+            .q
+            .iter()
+            .filter(|m| m.src.0 / gpus != m.dst.0 / gpus)
+            .map(|m| u64::from(plan.tiles[m.tile.index()].len()) * width * dims)
+            .sum();
+        let cross_node = bytes_of_keys(&plan, across) + qo_across * u64::from(plan.bytes.activation);
+        prop_assert_eq!(audit.cross_node_bytes, cross_node);
+        prop_assert_eq!(audit.sent_bytes.iter().sum::<u64>(), audit.moved_bytes());
+        prop_assert_eq!(audit.received_bytes.iter().sum::<u64>(), audit.moved_bytes());
+        for worker in 0..plan.layout.workers() {
+            let keys = keys.iter().filter(|k| k.dst == worker).count();
+            let q: u64 = plan
+                .exchange
+                .q
+                .iter()
+                .filter(|m| m.dst.0 == worker)
+                .map(|m| plan.q_bytes(m.tile.index()))
+                .sum();
+            let staged = audit.staged_bytes[worker as usize];
+            prop_assert_eq!(staged, bytes_of_keys(&plan, keys) + q);
+        }
+    }
+
+    #[test]
+    fn audited_loads_are_never_below_their_bound(case in cases()) {
+        let plan = case.plan();
+        let audit = audit(&plan, Topology::default());
+        prop_assert!(audit.loads.iter().max().unwrap() >= &audit.tile_bound);
+        prop_assert_eq!(audit.loads.iter().sum::<u64>(), audit.work_total);
+        prop_assert_eq!(audit.home_loads.iter().sum::<u64>(), audit.work_total);
+    }
+}

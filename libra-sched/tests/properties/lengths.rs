@@ -1,0 +1,100 @@
+use libra_sched::{Mask, PackedLengths, Proxy, SampleId, SequenceId, WindowShape};
+use proptest::prelude::*;
+
+use crate::cases::{masks, pools, runs};
+
+fn windows() -> impl Strategy<Value = PackedLengths> {
+    (1u32..8, 1u32..64).prop_flat_map(|(sequences, seq_tokens)| pools(sequences, seq_tokens))
+}
+
+proptest! {
+    #![proptest_config(runs(500))]
+
+    #[test]
+    fn samples_lie_back_to_back_from_token_0(window in windows()) {
+        let mut next_sample = 0;
+        for sequence in 0..window.sequences() {
+            let mut next_token = 0;
+            for sample in window.samples_of(sequence) {
+                let tokens = window.tokens(SampleId::new(sample));
+                prop_assert_eq!((sample, tokens.start), (next_sample, next_token));
+                prop_assert_eq!(tokens.len() as u32, window.length(SampleId::new(sample)));
+                next_sample += 1;
+                next_token = tokens.end;
+            }
+            prop_assert_eq!(window.tokens_of(sequence), next_token);
+            prop_assert!(next_token <= window.seq_tokens());
+        }
+        prop_assert_eq!(window.samples(), next_sample);
+    }
+
+    #[test]
+    fn work_is_the_pairs_of_every_token_counted(window in windows(), mask in masks()) {
+        let work = window.work(Proxy::Pairs(mask)).unwrap();
+        for (sequence, &work) in work.iter().enumerate() {
+            let counted: usize = window
+                .lengths_of(sequence)
+                .iter()
+                .flat_map(|&len| (0..len).map(move |query| mask.keys_of(len, query).len()))
+                .sum();
+            prop_assert_eq!(work, counted as u64);
+        }
+    }
+
+    #[test]
+    fn full_pairs_are_the_sum_of_squares(window in windows()) {
+        let squares = window.work(Proxy::SumSquares).unwrap();
+        prop_assert_eq!(window.work(Proxy::Pairs(Mask::Full)).unwrap(), squares);
+    }
+
+    #[test]
+    fn cumulative_lengths_say_the_same(window in windows()) {
+        let cumulative: Vec<Vec<u64>> = (0..window.sequences())
+            .map(|sequence| {
+                let mut sums = vec![0];
+                for &length in window.lengths_of(sequence) {
+                    sums.push(sums[sums.len() - 1] + u64::from(length));
+                }
+                sums
+            })
+            .collect();
+        let slices: Vec<&[u64]> = cumulative.iter().map(Vec::as_slice).collect();
+        let read = PackedLengths::from_cu_seqlens(window.seq_tokens().into(), &slices);
+        prop_assert_eq!(read, Ok(window));
+    }
+
+    #[test]
+    fn selected_sequences_keep_their_lengths_and_order(
+        window in windows(),
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+    ) {
+        let members: Vec<SequenceId> = picks
+            .iter()
+            .map(|pick| SequenceId::new(pick.index(window.sequences())))
+            .collect();
+        let pool = window.select(&members).unwrap();
+        prop_assert_eq!(pool.sequences(), members.len());
+        for (slot, member) in members.iter().enumerate() {
+            prop_assert_eq!(pool.lengths_of(slot), window.lengths_of(member.index()));
+        }
+    }
+
+    #[test]
+    fn a_window_is_its_pools_and_its_ga_indices(p in 1u32..9, pools in 1u32..9, ga in 1u32..9, cp in 1u32..9) {
+        let shape = WindowShape::new(128, p * pools * ga, p * pools, cp, p).unwrap();
+        prop_assert_eq!(shape.pools() * shape.pool_size(), shape.gbs());
+        prop_assert_eq!(shape.ga() * shape.dp(), shape.gbs());
+        prop_assert_eq!(shape.workers(), p * cp);
+        for index in 0..shape.ga() {
+            let here = (0..shape.pools()).filter(|&pool| shape.ga_of_pool(pool) == index).count();
+            prop_assert_eq!(here as u32, shape.pools_per_ga());
+        }
+    }
+}
+
+#[test]
+fn a_window_may_hold_sequences_of_padding_only() {
+    let window = PackedLengths::new(4, [Vec::<u32>::new(), vec![4]]).unwrap();
+    assert_eq!((window.tokens_of(0), window.tokens_of(1)), (0, 4));
+    assert_eq!(window.work(Proxy::Pairs(Mask::Causal)), Ok(vec![0, 10]));
+}

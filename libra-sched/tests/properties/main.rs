@@ -1,0 +1,20 @@
+//! Properties of every stage, each a sentence; slow twins stand beside the fast code.
+
+#![forbid(unsafe_code)]
+
+mod cases;
+mod exchange;
+mod heads;
+mod layout;
+mod lengths;
+mod mask;
+mod placement;
+mod plan;
+#[path = "../../../tests/src/plan_file.rs"]
+mod plan_file;
+mod reverse;
+mod tiles;
+#[path = "../../../tests/twins/mod.rs"]
+mod twins;
+mod vrsp;
+mod wire;

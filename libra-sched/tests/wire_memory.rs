@@ -1,0 +1,132 @@
+//! Decoding allocates in proportion to the bytes it is given, whatever they claim.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use libra_sched::{HeadSplit, LayoutKind, PackedLengths, PlanConfig, TokenLayout, plan_pool, wire};
+
+#[path = "../../tests/src/plan_file.rs"]
+mod plan_file;
+
+use plan_file::{ENTRY, HEADER, PlanFile, at, put_u32, put_u64, seal, section};
+
+/// The system's allocator, counting what this thread asks for.
+struct Counting;
+
+thread_local! {
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+    static TOTAL: Cell<isize> = const { Cell::new(0) };
+}
+
+fn count(freed: usize, taken: usize) {
+    LIVE.set(LIVE.get() + taken as isize - freed as isize);
+    PEAK.set(PEAK.get().max(LIVE.get()));
+    TOTAL.set(TOTAL.get() + taken as isize);
+}
+
+// SAFETY: every call is passed on unchanged to the system's allocator, whose contract is the same;
+// counting touches only cells of this thread that need no allocation and no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(0, layout.size());
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(layout.size(), 0);
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both blocks may exist while the contents move.
+        count(0, size);
+        count(layout.size(), 0);
+        // SAFETY: the caller's contract is passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Peak and total of what decoding `bytes` asks for.
+fn asked(bytes: &[u8]) -> (usize, usize) {
+    LIVE.set(0);
+    PEAK.set(0);
+    TOTAL.set(0);
+    let decoded = wire::open(bytes);
+    let asked = (PEAK.get() as usize, TOTAL.get() as usize);
+    drop(decoded);
+    asked
+}
+
+fn assert_modest(what: &str, bytes: &[u8]) {
+    let (peak, total) = asked(bytes);
+    let limit = 4 * bytes.len() + 16 * 1024;
+    assert!(
+        peak <= limit && total <= limit,
+        "{what}: {} bytes, {peak} at once and {total} in all",
+        bytes.len()
+    );
+}
+
+fn plan(sequences: u32, tokens: u32, heads: &HeadSplit, block: u32) -> Vec<u8> {
+    let lengths = vec![vec![1u32; tokens as usize]; sequences as usize];
+    let pool = PackedLengths::new(tokens.into(), lengths).unwrap();
+    let layout = TokenLayout::new(LayoutKind::Zigzag, sequences, tokens, 4).unwrap();
+    wire::encode(&plan_pool(&pool, &layout, heads, &PlanConfig::paper(block)).unwrap())
+}
+
+#[test]
+fn decoding_a_plan_allocates_little_more_than_the_plan() {
+    let narrow = HeadSplit::new(4, 2, 2, 3, 4, 1).unwrap();
+    assert_modest("small", &plan(2, 12, &narrow, 6));
+    assert_modest("many samples", &plan(8, 4096, &narrow, 512));
+    assert_modest("many tiles", &plan(4, 512, &narrow, 2));
+    for (q_heads, kv_heads, shards) in [
+        (1 << 16, 1 << 16, 1 << 16),
+        (1 << 16, 1 << 16, 1),
+        (1 << 16, 1 << 8, 1 << 16),
+        (1 << 16, 1, 1 << 16),
+        (3 << 14, 1 << 14, 1 << 13),
+    ] {
+        let heads = HeadSplit::new(q_heads, kv_heads, 1, 1, shards, 1).unwrap();
+        let what = format!("{q_heads} and {kv_heads} heads in {shards} shards");
+        assert_modest(&what, &plan(1, 2, &heads, 2));
+    }
+}
+
+#[test]
+fn counts_that_a_file_only_claims_allocate_nothing() {
+    let heads = HeadSplit::new(4, 2, 2, 3, 2, 2).unwrap();
+    let bytes = plan(2, 12, &heads, 6);
+    for sections in [13, 1 << 16, 1 << 28, u32::MAX] {
+        let mut damaged = bytes.clone();
+        put_u32(&mut damaged, at::SECTIONS, sections);
+        seal(&mut damaged);
+        assert_modest("sections", &damaged);
+    }
+    for entry in 0..12 {
+        for field in [8, 16] {
+            for value in [1 << 20, 1 << 40, u64::MAX - 15] {
+                let mut damaged = bytes.clone();
+                put_u64(&mut damaged, HEADER + entry * ENTRY + field, value);
+                seal(&mut damaged);
+                assert_modest("a section's place", &damaged);
+            }
+        }
+    }
+    for word in 0..16 {
+        for value in [1 << 12, 1 << 16, 1 << 28, 1 << 30, u32::MAX] {
+            let mut file = PlanFile::parse(&bytes);
+            put_u32(&mut file.section(section::SHAPE).data, 4 * word, value);
+            assert_modest("a scalar of the shape", &file.bytes());
+        }
+    }
+    let mut damaged = bytes.clone();
+    put_u64(&mut damaged, at::BYTES, 1 << 40);
+    assert_modest("the length", &damaged);
+}

@@ -1,0 +1,200 @@
+//! Small named pools that several tests plan, damage and print.
+
+use libra_sched::{
+    ElementBytes, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths, Placer, PlanConfig,
+    PoolPlan, Slack, TokenLayout, plan_pool,
+};
+
+/// One pool to plan.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Sample lengths.
+    pub pool: PackedLengths,
+    /// Home of every token and head.
+    pub layout: TokenLayout,
+    /// Head counts, shards and chunks.
+    pub heads: HeadSplit,
+    /// How to plan.
+    pub config: PlanConfig,
+}
+
+impl Case {
+    /// The plan of the case.
+    ///
+    /// # Panics
+    /// If the case cannot be planned.
+    #[must_use]
+    pub fn plan(&self) -> PoolPlan {
+        let planned = plan_pool(&self.pool, &self.layout, &self.heads, &self.config);
+        planned.unwrap_or_else(|error| panic!("a case can be planned: {error}"))
+    }
+}
+
+/// A case with a name; its lengths are `tests/golden/NAME.lengths.txt`.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Name in lower case with underscores.
+    pub name: &'static str,
+    /// The case.
+    pub case: Case,
+}
+
+/// Every named case.
+///
+/// # Panics
+/// If one of them is not legal.
+#[must_use]
+pub fn named() -> Vec<Named> {
+    vec![
+        causal_contiguous(),
+        full_zigzag_shared_kv(),
+        tensor_ranks_without_slack(),
+        uneven_heads_explicit_fragments(),
+        head_shard_uneven_pieces(),
+        home_with_padding(),
+    ]
+}
+
+fn config(mask: Mask, block_tokens: u32, placer: Placer, bytes: ElementBytes) -> PlanConfig {
+    PlanConfig {
+        mask,
+        block_tokens,
+        placer,
+        bytes,
+        max_recv_bytes: None,
+    }
+}
+
+/// Two sequences, twelve tokens, four workers.
+fn causal_contiguous() -> Named {
+    let pool = lengths(include_str!("../golden/causal_contiguous.lengths.txt"));
+    Named {
+        name: "causal_contiguous",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(2, 2, [4, 4], 2, 1),
+            config: PlanConfig::paper(6),
+            pool,
+        },
+    }
+}
+
+/// H above h_kv: shards share their KV groups.
+fn full_zigzag_shared_kv() -> Named {
+    let pool = lengths(include_str!("../golden/full_zigzag_shared_kv.lengths.txt"));
+    let slack = Slack::from_ppm(100_000).expect("0.1 is a slack");
+    Named {
+        name: "full_zigzag_shared_kv",
+        case: Case {
+            layout: grid(LayoutKind::Zigzag, &pool, 2, 1),
+            heads: split(8, 2, [2, 3], 4, 2),
+            config: config(Mask::Full, 4, Placer::Paper(slack), ElementBytes::F32),
+            pool,
+        },
+    }
+}
+
+/// Two tensor ranks a context rank, and no slack.
+fn tensor_ranks_without_slack() -> Named {
+    let pool = lengths(include_str!(
+        "../golden/tensor_ranks_without_slack.lengths.txt"
+    ));
+    let slack = Slack::from_ppm(0).expect("0 is a slack");
+    let bytes = ElementBytes::BF16;
+    Named {
+        name: "tensor_ranks_without_slack",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 2),
+            heads: split(8, 4, [4, 4], 4, 2),
+            config: config(Mask::Causal, 5, Placer::Paper(slack), bytes),
+            pool,
+        },
+    }
+}
+
+/// H and h_kv neither divide each other; fragments of any size, of which one rank holds two.
+fn uneven_heads_explicit_fragments() -> Named {
+    let pool = lengths(include_str!(
+        "../golden/uneven_heads_explicit_fragments.lengths.txt"
+    ));
+    let fragments = |edges: &[(u32, u32, u32)]| {
+        let fragment = |&(start, end, rank): &_| Fragment { start, end, rank };
+        edges.iter().map(fragment).collect::<Vec<_>>()
+    };
+    let slots = vec![
+        fragments(&[(0, 5, 1), (5, 7, 0), (7, 16, 2)]),
+        fragments(&[(0, 2, 2), (2, 9, 0), (9, 10, 2), (10, 16, 1)]),
+    ];
+    let layout = TokenLayout::explicit(pool.seq_tokens(), 3, 1, slots);
+    let placer = Placer::Paper(Slack::from_ppm(500_000).expect("0.5 is a slack"));
+    Named {
+        name: "uneven_heads_explicit_fragments",
+        case: Case {
+            layout: layout.expect("the fragments cover their slots"),
+            heads: split(12, 6, [2, 2], 4, 3),
+            config: config(Mask::Causal, 7, placer, ElementBytes::F64),
+            pool,
+        },
+    }
+}
+
+/// Ulysses, with tokens that no rank count divides.
+fn head_shard_uneven_pieces() -> Named {
+    let pool = lengths(include_str!(
+        "../golden/head_shard_uneven_pieces.lengths.txt"
+    ));
+    let bytes = ElementBytes::BF16;
+    Named {
+        name: "head_shard_uneven_pieces",
+        case: Case {
+            layout: grid(LayoutKind::Zigzag, &pool, 2, 1),
+            heads: split(4, 2, [3, 1], 2, 2),
+            config: config(Mask::Causal, 8, Placer::HeadShard, bytes),
+            pool,
+        },
+    }
+}
+
+/// Nothing is placed, yet keys move; one sequence is padding only.
+fn home_with_padding() -> Named {
+    let pool = lengths(include_str!("../golden/home_with_padding.lengths.txt"));
+    let bytes = ElementBytes::BF16;
+    Named {
+        name: "home_with_padding",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 3, 1),
+            heads: split(2, 1, [4, 4], 2, 1),
+            config: config(Mask::Full, 4, Placer::Home, bytes),
+            pool,
+        },
+    }
+}
+
+fn grid(kind: LayoutKind, pool: &PackedLengths, ranks: u32, tensor: u32) -> TokenLayout {
+    let slots = pool.sequences() as u32;
+    TokenLayout::grid(kind, slots, pool.seq_tokens(), ranks, tensor).expect("the grid is small")
+}
+
+fn split(q_heads: u32, kv_heads: u32, dims: [u32; 2], shards: u32, chunks: u32) -> HeadSplit {
+    let [dim_qk, dim_v] = dims;
+    HeadSplit::new(q_heads, kv_heads, dim_qk, dim_v, shards, chunks).expect("the heads divide")
+}
+
+/// Lengths as text: `seq_tokens N`, then one line a sequence, `-` for one of padding only.
+///
+/// # Panics
+/// If the text is none.
+#[must_use]
+pub fn lengths(text: &str) -> PackedLengths {
+    let mut lines = text.lines();
+    let number = |word: &str| word.parse::<u64>().unwrap_or_else(|_| panic!("{word:?}"));
+    let first = lines
+        .next()
+        .and_then(|line| line.strip_prefix("seq_tokens "));
+    let seq_tokens = number(first.expect("the first line gives seq_tokens"));
+    let sequences = lines.map(|line| {
+        let words = line.split_whitespace().filter(|word| *word != "-");
+        words.map(number).collect::<Vec<_>>()
+    });
+    PackedLengths::new(seq_tokens, sequences).expect("the lengths fit their sequences")
+}

@@ -1,0 +1,6 @@
+//! Slow twins: literal transcriptions that share no code with the library beyond its value types.
+
+pub mod brute;
+pub mod exchange;
+pub mod placement;
+pub mod vrsp;

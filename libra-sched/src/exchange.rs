@@ -100,6 +100,7 @@ pub fn derive(
         layout,
         heads,
         fetched_by: vec![0; pool.samples() * heads.span_count() as usize],
+        spans: Vec::new(),
         moves: Vec::new(),
     };
     let (by_worker, first) = group_by_worker(workers, layout.workers());
@@ -171,6 +172,8 @@ struct Fetcher<'a> {
     heads: &'a HeadSplit,
     /// 1 + the last destination that fetched each (sample, span); destinations come one by one.
     fetched_by: Vec<u32>,
+    /// Spans that the block at hand reads, and their home for tokens of the block's fragment.
+    spans: Vec<(u32, WorkerId)>,
     moves: Vec<KvMove>,
 }
 
@@ -185,15 +188,7 @@ impl Fetcher<'_> {
                 .iter()
                 .take_while(|&&id| tiles[id as usize].same_block(tile))
                 .count();
-            let fragments = self.layout.fragments(tile.slot);
-            let near = fragments.partition_point(|f| f.end <= tile.start);
-            for sample in tile.samples() {
-                for &id in &own[at..at + run] {
-                    for span in self.heads.spans_of_shard(tiles[id as usize].shard) {
-                        self.fetch_group(dst, tile.slot, sample, span, fragments, near);
-                    }
-                }
-            }
+            self.fetch_block(dst, tiles, &own[at..at + run]);
             at += run;
         }
         // Samples rise from block to block; only a sample across two blocks can come out of order.
@@ -203,38 +198,80 @@ impl Fetcher<'_> {
         }
     }
 
-    fn fetch_group(
-        &mut self,
-        dst: WorkerId,
-        slot: u32,
-        sample: usize,
-        span: u32,
-        fragments: &[Fragment],
-        near: usize,
-    ) {
-        let stamp = &mut self.fetched_by[sample * self.heads.span_count() as usize + span as usize];
-        if *stamp == dst.0 + 1 {
+    /// All groups that the tiles `own`, of one block, read.
+    fn fetch_block(&mut self, dst: WorkerId, tiles: &[ShTile], own: &[u32]) {
+        let tile = &tiles[own[0] as usize];
+        let fragments = self.layout.fragments(tile.slot);
+        let near = fragments.partition_point(|f| f.end <= tile.start);
+        let Some(&fragment) = fragments.get(near) else {
             return;
-        }
-        *stamp = dst.0 + 1;
-        let sample = SampleId(sample as u32);
-        let Range { start, end } = self.pool.tokens(sample);
-        let tensor = self
-            .layout
-            .tensor_of_kv(self.heads, self.heads.kv_of_span(span).start);
-        // Most samples lie within the block's own fragment; the search is for the others.
-        let inside = fragments
-            .get(near)
-            .is_some_and(|f| f.start <= start && start < f.end);
-        let first = if inside {
-            near
-        } else {
-            fragments.partition_point(|f| f.end <= start)
         };
-        for fragment in fragments[first..].iter().take_while(|f| f.start < end) {
-            let src = self.layout.worker(slot, fragment.rank, tensor);
+        self.spans.clear();
+        for &id in own {
+            for span in self.heads.spans_of_shard(tiles[id as usize].shard) {
+                self.spans
+                    .push((span, self.home(tile.slot, &fragment, span)));
+            }
+        }
+        let samples = tile.samples();
+        if samples.len() > 2 && self.spans.iter().all(|&(_, src)| src == dst) {
+            // Only a sample that leaves the fragment has tokens elsewhere.
+            for sample in [samples.start, samples.end - 1] {
+                self.fetch_samples(dst, tile.slot, sample..sample + 1, &fragment);
+            }
+        } else {
+            self.fetch_samples(dst, tile.slot, samples, &fragment);
+        }
+    }
+
+    /// The groups of `samples` in the spans at hand; `near` is the fragment of the block.
+    fn fetch_samples(&mut self, dst: WorkerId, slot: u32, samples: Range<usize>, near: &Fragment) {
+        let span_count = self.heads.span_count() as usize;
+        let starts = &self.pool.starts()[samples.clone()];
+        let lengths = &self.pool.lengths()[samples.clone()];
+        for (sample, (&start, &len)) in samples.zip(starts.iter().zip(lengths)) {
+            let end = start + len;
+            let inside = near.start <= start && end <= near.end;
+            for at in 0..self.spans.len() {
+                let (span, src) = self.spans[at];
+                if inside && src == dst {
+                    continue;
+                }
+                let stamp = &mut self.fetched_by[sample * span_count + span as usize];
+                if *stamp == dst.0 + 1 {
+                    continue;
+                }
+                *stamp = dst.0 + 1;
+                let sample = SampleId(sample as u32);
+                if inside {
+                    self.moves.push(KvMove {
+                        dst,
+                        sample,
+                        span,
+                        start,
+                        end,
+                        src,
+                    });
+                } else {
+                    self.fetch_fragments(dst, slot, sample, span);
+                }
+            }
+        }
+    }
+
+    /// One group from every fragment that holds a part of it.
+    fn fetch_fragments(&mut self, dst: WorkerId, slot: u32, sample: SampleId, span: u32) {
+        let tokens = self.pool.tokens(sample);
+        let fragments = self.layout.fragments(slot);
+        let first = fragments.partition_point(|f| f.end <= tokens.start);
+        for fragment in fragments[first..]
+            .iter()
+            .take_while(|f| f.start < tokens.end)
+        {
+            let src = self.home(slot, fragment, span);
             if src != dst {
-                let (start, end) = (start.max(fragment.start), end.min(fragment.end));
+                let start = tokens.start.max(fragment.start);
+                let end = tokens.end.min(fragment.end);
                 self.moves.push(KvMove {
                     dst,
                     sample,
@@ -245,5 +282,13 @@ impl Fetcher<'_> {
                 });
             }
         }
+    }
+
+    /// Worker that holds the KV heads of `span` for the tokens of `fragment`.
+    fn home(&self, slot: u32, fragment: &Fragment, span: u32) -> WorkerId {
+        let tensor = self
+            .layout
+            .tensor_of_kv(self.heads, self.heads.kv_of_span(span).start);
+        self.layout.worker(slot, fragment.rank, tensor)
     }
 }

@@ -30,14 +30,8 @@ impl Mask {
     pub const fn cum_pairs(self, len: u32, x: u32) -> u64 {
         let x = x as u64;
         match self {
-            // x·(x+1)/2 with the even factor halved first, so that no product overflows.
-            Self::Causal => {
-                if x.is_multiple_of(2) {
-                    (x / 2) * (x + 1)
-                } else {
-                    x * x.div_ceil(2)
-                }
-            }
+            // The product stays below 2^64 for any x below 2^32.
+            Self::Causal => x * (x + 1) / 2,
             Self::Full => len as u64 * x,
         }
     }

@@ -80,6 +80,14 @@ impl ShTile {
         first..first + self.samples as usize
     }
 
+    /// Whether `other` differs in shard and home alone.
+    #[must_use]
+    pub(crate) fn same_task(&self, other: &Self) -> bool {
+        self.same_block(other)
+            && self.work == other.work
+            && (self.first_sample, self.samples) == (other.first_sample, other.samples)
+    }
+
     /// Whether `other` covers the same tokens in another shard.
     #[must_use]
     pub const fn same_block(&self, other: &Self) -> bool {
@@ -130,7 +138,9 @@ fn cut_slot(
     let width = u64::from(heads.shard_width());
     let mut total = 0u128;
     let mut first = samples.start;
+    let shards_per_rank = heads.shards() / layout.tensor();
     for fragment in layout.fragments(slot) {
+        let first_home = layout.worker(slot, fragment.rank, 0);
         let mut start = fragment.start;
         while start < fragment.end.min(used) {
             let grid = (start / block_tokens + 1).saturating_mul(block_tokens);
@@ -140,11 +150,15 @@ fn cut_slot(
             }
             let mut pairs = 0u64;
             let mut last = first;
-            while last < samples.end && starts[last] < end {
-                let (sample_start, len) = (starts[last], lengths[last]);
-                let queries = start.max(sample_start) - sample_start
-                    ..end.min(sample_start + len) - sample_start;
-                pairs += mask.pairs(len, queries);
+            for (&sample_start, &len) in starts[first..samples.end].iter().zip(&lengths[first..]) {
+                if sample_start >= end {
+                    break;
+                }
+                // A part that is cut off counts as Φ of the cut, a whole sample as one Φ.
+                pairs += mask.cum_pairs(len, len.min(end - sample_start));
+                if sample_start < start {
+                    pairs -= mask.cum_pairs(len, start - sample_start);
+                }
                 last += 1;
             }
             total += u128::from(pairs) * u128::from(heads.q_heads());
@@ -155,7 +169,8 @@ fn cut_slot(
                     start,
                     end,
                     shard,
-                    q_home: home(layout, heads, slot, fragment.rank, shard),
+                    // Shards are spread evenly over tensor ranks, in order.
+                    q_home: WorkerId(first_home.0 + shard / shards_per_rank),
                     first_sample: SampleId(first as u32),
                     samples: (last - first) as u32,
                     reserved: 0,
@@ -166,11 +181,6 @@ fn cut_slot(
         }
     }
     total
-}
-
-/// Worker of context rank `rank` that holds the heads of `shard`.
-fn home(layout: &TokenLayout, heads: &HeadSplit, slot: u32, rank: u32, shard: u32) -> WorkerId {
-    layout.worker(slot, rank, shard / (heads.shards() / layout.tensor()))
 }
 
 /// The lengths must be those of the layout's pool.

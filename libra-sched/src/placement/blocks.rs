@@ -1,11 +1,11 @@
 //! Which KV groups of a tile set can be read by two tiles: all others are never resident before
 //! their only tile is placed.
 
-use super::Problem;
+use super::{Problem, TileRun};
 use crate::tiles::ShTile;
 
 /// Consecutive tiles over the same tokens with the same work.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) first_tile: u32,
     pub(super) tiles: u32,
@@ -30,58 +30,36 @@ pub(super) struct Blocks {
 const NO_UNIT: u32 = u32::MAX;
 
 impl Blocks {
-    pub(super) fn find(&mut self, problem: &Problem<'_>, tiles: &[ShTile]) {
+    /// Blocks of `runs`, which cover `tiles` in order.
+    pub(super) fn find(&mut self, problem: &Problem<'_>, tiles: &[ShTile], runs: &[TileRun]) {
         self.blocks.clear();
         self.block_units.clear();
         self.unit_tokens.clear();
         self.unit_of_sample.clear();
         self.unit_of_sample.resize(problem.pool.samples(), NO_UNIT);
-        let disjoint = self.group(tiles);
+        let disjoint = are_disjoint(tiles, runs);
         let shared_spans = problem.heads.spans_are_shared();
-        for index in 0..self.blocks.len() {
-            let tile = &tiles[self.blocks[index].first_tile as usize];
+        for run in runs {
+            let tile = &tiles[run.start as usize];
             let first_unit = self.block_units.len() as u32;
             let (inner, crossing) = self.find_units(problem, tile, disjoint);
             if shared_spans && inner > 0 {
                 self.block_units.push(self.unit_tokens.len() as u32);
                 self.unit_tokens.push(inner);
             }
-            let block = &mut self.blocks[index];
-            block.group_tokens = inner + crossing;
-            block.first_unit = first_unit;
-            block.units = self.block_units.len() as u32 - first_unit;
+            self.blocks.push(Block {
+                first_tile: run.start,
+                tiles: run.end - run.start,
+                group_tokens: inner + crossing,
+                first_unit,
+                units: self.block_units.len() as u32 - first_unit,
+            });
         }
     }
 
     /// Units of `block`.
     pub(super) fn units(&self, block: &Block) -> &[u32] {
         &self.block_units[block.first_unit as usize..][..block.units as usize]
-    }
-
-    /// Runs of tiles over the same tokens with the same work. Returns whether the runs follow each
-    /// other without overlap and name each shard once, so that an inner sample has one block, and
-    /// one tile unless shards share KV heads.
-    fn group(&mut self, tiles: &[ShTile]) -> bool {
-        let mut disjoint = true;
-        let mut previous: Option<&ShTile> = None;
-        for (id, tile) in (0..).zip(tiles) {
-            match (previous, self.blocks.last_mut()) {
-                (Some(last), Some(block)) if tile.same_block(last) && tile.work == last.work => {
-                    block.tiles += 1;
-                    disjoint &= last.shard < tile.shard;
-                }
-                (last, _) => {
-                    disjoint &= last.is_none_or(|l| (l.slot, l.end) <= (tile.slot, tile.start));
-                    self.blocks.push(Block {
-                        first_tile: id,
-                        tiles: 1,
-                        ..Block::default()
-                    });
-                }
-            }
-            previous = Some(tile);
-        }
-        disjoint
     }
 
     /// Lists the samples of `tile` that other blocks may read too. Returns the tokens of the inner
@@ -125,4 +103,18 @@ impl Blocks {
         self.block_units.push(*unit);
         (0, len)
     }
+}
+
+/// Whether runs follow each other without overlap and name each shard once, so that an inner sample
+/// has one block, and one tile unless shards share KV heads.
+fn are_disjoint(tiles: &[ShTile], runs: &[TileRun]) -> bool {
+    let of = |run: &TileRun| &tiles[run.start as usize..run.end as usize];
+    let apart = |pair: &[TileRun]| {
+        let (before, after) = (&of(&pair[0])[0], &of(&pair[1])[0]);
+        (before.slot, before.end) <= (after.slot, after.start)
+    };
+    runs.windows(2).all(apart)
+        && runs
+            .iter()
+            .all(|run| of(run).is_sorted_by(|a, b| a.shard < b.shard))
 }

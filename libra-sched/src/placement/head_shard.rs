@@ -3,7 +3,7 @@
 //! Jacobs et al., "DeepSpeed Ulysses" (2023): an all-to-all gives each of CP workers the whole
 //! sequence in h_q/CP heads.
 
-use super::{Placement, Problem, loads};
+use super::{Placement, Problem, sum_loads};
 use crate::error::{Error, check_divides};
 use crate::ids::WorkerId;
 use crate::tiles::ShTile;
@@ -16,7 +16,7 @@ pub(super) fn place(problem: &Problem<'_>, tiles: &[ShTile]) -> Result<Placement
         .iter()
         .map(|tile| WorkerId(tile.slot * cp + tile.shard / per_worker))
         .collect();
-    let loads = loads(tiles, &workers, problem.layout.workers());
+    let loads = sum_loads(tiles, &workers, problem.layout.workers());
     Ok(Placement {
         workers,
         loads,

@@ -7,7 +7,7 @@
 mod blocks;
 mod head_shard;
 mod home;
-mod load_tree;
+mod loads;
 mod paper;
 mod slack;
 
@@ -108,49 +108,63 @@ pub fn place_with(
     tiles: &[ShTile],
     placer: Placer,
 ) -> Result<Placement, Error> {
-    let total = check_tiles(problem, tiles)?;
     match placer {
-        Placer::Home => Ok(home::place(problem, tiles)),
+        Placer::Home => {
+            check_tiles(problem, tiles, |_| {})?;
+            Ok(home::place(problem, tiles))
+        }
         Placer::Paper(slack) => {
+            let runs = &mut scratch.runs;
+            runs.clear();
+            let total = check_tiles(problem, tiles, |run| runs.push(run))?;
             let capacity = slack.capacity(total, problem.layout.workers());
             Ok(paper::place(scratch, problem, tiles, total, capacity))
         }
-        Placer::HeadShard => head_shard::place(problem, tiles),
+        Placer::HeadShard => {
+            check_tiles(problem, tiles, |_| {})?;
+            head_shard::place(problem, tiles)
+        }
     }
 }
 
-/// Every tile lies within the pool; returns the total work.
-fn check_tiles(problem: &Problem<'_>, tiles: &[ShTile]) -> Result<u64, Error> {
+/// Consecutive tiles over the same tokens with the same work: first id and one past the last.
+type TileRun = std::ops::Range<u32>;
+
+/// Every tile lies within the pool. Names the runs of tiles that differ in shard and home alone,
+/// and returns the total work.
+fn check_tiles(
+    problem: &Problem<'_>,
+    tiles: &[ShTile],
+    mut run: impl FnMut(TileRun),
+) -> Result<u64, Error> {
     check_limit("number of tiles", tiles.len() as u128, MAX_COUNT.into())?;
-    let workers = problem.layout.workers();
+    let (workers, shards) = (problem.layout.workers(), problem.heads.shards());
     let mut total = 0u128;
-    let mut checked: Option<&ShTile> = None;
-    for tile in tiles {
-        total += u128::from(tile.work);
-        // Tiles of one block differ in shard, home and work alone.
-        let known = checked.is_some_and(|last| {
-            tile.same_block(last)
-                && (tile.first_sample, tile.samples) == (last.first_sample, last.samples)
-                && tile.shard < problem.heads.shards()
-        });
-        if !known {
-            check_tile(problem.pool, problem.heads, tile)?;
-            checked = Some(tile);
+    let mut first = 0;
+    for of_run in tiles.chunk_by(ShTile::same_task) {
+        check_tile(problem.pool, problem.heads, &of_run[0])?;
+        total += u128::from(of_run[0].work) * of_run.len() as u128;
+        for tile in of_run {
+            let ids = [
+                ("shard", tile.shard, shards),
+                ("q_home worker", tile.q_home.0, workers),
+            ];
+            for (name, value, count) in ids {
+                if value >= count {
+                    let (value, count) = (value.into(), count.into());
+                    return Err(Error::OutOfRange { name, value, count });
+                }
+            }
         }
-        if tile.q_home.0 >= workers {
-            let (value, count) = (tile.q_home.0.into(), workers.into());
-            return Err(Error::OutOfRange {
-                name: "q_home worker",
-                value,
-                count,
-            });
-        }
+        let end = first + of_run.len() as u32;
+        run(first..end);
+        first = end;
     }
     check_total("work of the pool", total)
 }
 
 /// Sums the work that `workers` received.
-fn loads(tiles: &[ShTile], workers: &[WorkerId], count: u32) -> Vec<u64> {
+fn sum_loads(tiles: &[ShTile], workers: &[WorkerId], count: u32) -> Vec<u64> {
     let mut loads = vec![0; count as usize];
     for (tile, worker) in tiles.iter().zip(workers) {
         loads[worker.index()] += tile.work;

@@ -18,23 +18,24 @@
 use std::cmp::Reverse;
 
 use super::blocks::{Block, Blocks};
-use super::load_tree::{Key, LoadTree, id_bits};
-use super::{Placement, Problem};
+use super::loads::{Key, Loads, id_bits};
+use super::{Placement, Problem, TileRun};
 use crate::ids::WorkerId;
 use crate::tiles::ShTile;
 
 /// Memory that [`super::place_with`] reuses.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
+    pub(super) runs: Vec<TileRun>,
     blocks: Blocks,
     packed_order: Vec<u64>,
     resident: Vec<u64>,
     cells: Vec<Cell>,
-    tree: LoadTree<u64>,
-    wide_tree: LoadTree<u128>,
+    loads: Loads<u64>,
+    wide_loads: Loads<u128>,
 }
 
-/// Places tiles of `total` work so that no load passes `capacity` while that can be helped.
+/// Places tiles of `total` work, in the runs that `scratch` holds, so that no load passes `capacity` while that can be helped.
 pub(super) fn place(
     scratch: &mut Scratch,
     problem: &Problem<'_>,
@@ -43,14 +44,15 @@ pub(super) fn place(
     capacity: u64,
 ) -> Placement {
     let Scratch {
+        runs,
         blocks,
         packed_order,
         resident,
         cells,
-        tree,
-        wide_tree,
+        loads,
+        wide_loads,
     } = scratch;
-    blocks.find(problem, tiles);
+    blocks.find(problem, tiles, runs);
     let workers = problem.layout.workers() as usize;
     let words = workers.div_ceil(64);
     let spans = problem.heads.span_count() as usize;
@@ -65,7 +67,7 @@ pub(super) fn place(
         spans,
     };
     if total.leading_zeros() >= id_bits(workers) {
-        run(shared, tiles, blocks, packed_order, resident, cells, tree)
+        run(shared, tiles, blocks, packed_order, resident, cells, loads)
     } else {
         run(
             shared,
@@ -74,7 +76,7 @@ pub(super) fn place(
             packed_order,
             resident,
             cells,
-            wide_tree,
+            wide_loads,
         )
     }
 }
@@ -87,15 +89,15 @@ fn run<K: Key>(
     packed_order: &mut Vec<u64>,
     resident: &mut [u64],
     cells: &mut Vec<Cell>,
-    tree: &mut LoadTree<K>,
+    loads: &mut Loads<K>,
 ) -> Placement {
-    tree.reset(shared.problem.layout.workers() as usize);
+    loads.reset(shared.problem.layout.workers() as usize);
     let mut assigned = vec![WorkerId::default(); tiles.len()];
     let mut run = Run {
         shared,
         units: &blocks.unit_tokens,
         resident,
-        tree,
+        loads,
         cells,
         fallbacks: 0,
     };
@@ -108,7 +110,7 @@ fn run<K: Key>(
     });
     Placement {
         fallbacks: run.fallbacks,
-        loads: run.tree.loads(),
+        loads: run.loads.to_vec(),
         workers: assigned,
     }
 }
@@ -207,7 +209,7 @@ struct Run<'a, K> {
     units: &'a [u64],
     /// Bit set of workers for each (unit, span).
     resident: &'a mut [u64],
-    tree: &'a mut LoadTree<K>,
+    loads: &'a mut Loads<K>,
     cells: &'a mut Vec<Cell>,
     fallbacks: u32,
 }
@@ -221,7 +223,7 @@ impl<K: Key> Run<'_, K> {
             qo,
             home: tile.q_home.0,
         };
-        if let ([first, second], 1, 1) = (units, self.shared.words, shard.spans.1 - shard.spans.0) {
+        if let ([first, second], 1) = (units, shard.spans.1 - shard.spans.0) {
             // The common case: one span, two samples that cross the block's edges.
             let cells = [first, second].map(|&u| self.cell(u, shard.spans.0, shard.kv_token));
             let room = self.room(tile.work);
@@ -257,8 +259,8 @@ impl<K: Key> Run<'_, K> {
     /// The largest key that may take a tile of `work`: within C, or, where nobody is, as light as
     /// the lightest, so that (load, Δcomm, id) decides as (Δcomm, load, id) does.
     fn room(&mut self, work: u64) -> K {
-        let bits = self.tree.bits();
-        let least = self.tree.lightest().load(bits);
+        let bits = self.loads.bits();
+        let least = self.loads.lightest().load(bits);
         let room = self
             .shared
             .capacity
@@ -270,7 +272,7 @@ impl<K: Key> Run<'_, K> {
 
     /// Books load and residency.
     fn settle(&mut self, winner: u32, work: u64, cells: &[Cell]) -> u32 {
-        self.tree.add(winner, work);
+        self.loads.add(winner, work);
         for cell in cells {
             self.resident[cell.row + winner as usize / 64] |= 1 << (winner % 64);
         }
@@ -280,9 +282,9 @@ impl<K: Key> Run<'_, K> {
     /// Least (Δcomm, load, id) among the workers whose key is at most `room`, the lightest being
     /// one of them: only those that save something can beat it.
     fn cheapest(&self, price: Price, room: K, cells: &[Cell]) -> u32 {
-        let keys = self.tree.keys();
+        let keys = self.loads.keys();
         let home = price.home;
-        let mut best = (price.base, self.tree.lightest());
+        let mut best = (price.base, self.loads.lightest());
         for word in 0..self.shared.words {
             let mut candidates = if home as usize / 64 == word {
                 1 << (home % 64)
@@ -303,44 +305,60 @@ impl<K: Key> Run<'_, K> {
                 }
             }
         }
-        best.1.worker(self.tree.bits())
+        best.1.worker(self.loads.bits())
     }
 
-    /// As [`Run::cheapest`] for two groups and one word of workers: classes of workers by what
-    /// they hold, dearest groups first, so that the first class with room decides.
+    /// As [`Run::cheapest`] for two groups: classes of workers by what they hold, dearest groups
+    /// first, so that the first class with room decides.
     fn cheapest_of_two(&self, price: Price, room: K, cells: &[Cell; 2]) -> u32 {
-        let keys = self.tree.keys();
         let [first, second] = *cells;
         let (more, less) = if first.bytes >= second.bytes {
             (first, second)
         } else {
             (second, first)
         };
-        let (at_more, at_less) = (self.resident[more.row], self.resident[less.row]);
-        let one = if more.bytes == less.bytes {
-            at_more ^ at_less
-        } else {
-            at_more & !at_less
+        let at_more = &self.resident[more.row..][..self.shared.words];
+        let at_less = &self.resident[less.row..][..self.shared.words];
+        let mut best = (price.base, self.loads.lightest());
+        let mut offer = |saved, key| {
+            let found = key <= room;
+            if found {
+                best = best.min((price.base - saved, key));
+            }
+            found
         };
-        let classes = [
-            (at_more & at_less, more.bytes + less.bytes),
-            (one, more.bytes),
-            (at_less & !at_more & !one, less.bytes),
-        ];
-        let mut best = (price.base, self.tree.lightest());
-        for (workers, saved) in classes {
-            let lightest = lightest_of(keys, workers);
-            if lightest <= room {
-                best = best.min((price.base - saved, lightest));
-                break;
+        // Groups of equal bytes make one class of the workers that hold either.
+        let _ = offer(
+            more.bytes + less.bytes,
+            self.lightest_of(at_more, at_less, |m, l| m & l),
+        ) || if more.bytes == less.bytes {
+            offer(more.bytes, self.lightest_of(at_more, at_less, |m, l| m ^ l))
+        } else {
+            offer(
+                more.bytes,
+                self.lightest_of(at_more, at_less, |m, l| m & !l),
+            ) || offer(
+                less.bytes,
+                self.lightest_of(at_more, at_less, |m, l| l & !m),
+            )
+        };
+        let home = price.home;
+        let saved = self.saved(cells, home as usize / 64, home % 64) + price.qo;
+        offer(saved, self.loads.keys()[home as usize]);
+        best.1.worker(self.loads.bits())
+    }
+
+    /// Least key of the workers that `class` makes of two bit sets; [`Key::LAST`] for none.
+    fn lightest_of(&self, more: &[u64], less: &[u64], class: impl Fn(u64, u64) -> u64) -> K {
+        let mut least = K::LAST;
+        for ((&more, &less), keys) in more.iter().zip(less).zip(self.loads.keys().chunks(64)) {
+            let mut workers = class(more, less);
+            while workers != 0 {
+                least = least.min(keys[workers.trailing_zeros() as usize]);
+                workers &= workers - 1;
             }
         }
-        let key = keys[price.home as usize];
-        if key <= room {
-            let saved = self.saved(cells, 0, price.home) + price.qo;
-            best = best.min((price.base - saved, key));
-        }
-        best.1.worker(self.tree.bits())
+        least
     }
 
     /// Bytes of the tile's groups that worker `64·word + bit` holds.
@@ -348,14 +366,4 @@ impl<K: Key> Run<'_, K> {
         let held = |cell: &Cell| (self.resident[cell.row + word] >> bit & 1) * cell.bytes;
         cells.iter().map(held).sum()
     }
-}
-
-/// Least key of the workers of a bit set.
-fn lightest_of<K: Key>(keys: &[K], mut workers: u64) -> K {
-    let mut least = K::LAST;
-    while workers != 0 {
-        least = least.min(keys[workers.trailing_zeros() as usize]);
-        workers &= workers - 1;
-    }
-    least
 }

@@ -48,7 +48,7 @@ impl Key for u128 {
 /// workers. Each node holds the least key below it, so an update climbs only as far as that
 /// changes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LoadTree<K> {
+pub(super) struct Loads<K> {
     /// Bits of a worker id.
     bits: u32,
     workers: usize,
@@ -60,7 +60,7 @@ pub(super) fn id_bits(workers: usize) -> u32 {
     usize::BITS - workers.saturating_sub(1).leading_zeros()
 }
 
-impl<K: Key> LoadTree<K> {
+impl<K: Key> Loads<K> {
     pub(super) fn reset(&mut self, workers: usize) {
         let leaves = workers.next_power_of_two();
         self.bits = id_bits(workers);
@@ -79,14 +79,15 @@ impl<K: Key> LoadTree<K> {
         self.bits
     }
 
-    /// Keys by worker.
+    /// Keys by worker; more may follow that are no worker's.
     pub(super) fn keys(&self) -> &[K] {
-        &self.nodes[self.nodes.len() / 2..][..self.workers]
+        &self.nodes[self.nodes.len() / 2..]
     }
 
     /// Loads by worker.
-    pub(super) fn loads(&self) -> Vec<u64> {
-        self.keys().iter().map(|key| key.load(self.bits)).collect()
+    pub(super) fn to_vec(&self) -> Vec<u64> {
+        let keys = &self.keys()[..self.workers];
+        keys.iter().map(|key| key.load(self.bits)).collect()
     }
 
     /// The least (load, id).
@@ -96,35 +97,36 @@ impl<K: Key> LoadTree<K> {
 
     pub(super) fn add(&mut self, worker: u32, work: u64) {
         let mut node = self.nodes.len() / 2 + worker as usize;
-        self.nodes[node] = K::new(self.nodes[node].load(self.bits) + work, worker, self.bits);
-        while node > 1 {
-            let least = self.nodes[node].min(self.nodes[node ^ 1]);
-            node /= 2;
-            if self.nodes[node] == least {
+        let mut least = K::new(self.nodes[node].load(self.bits) + work, worker, self.bits);
+        // Loads only grow: a node that does not change leaves those above it as they are.
+        while self.nodes[node] != least {
+            self.nodes[node] = least;
+            if node == 1 {
                 break;
             }
-            self.nodes[node] = least;
+            least = least.min(self.nodes[node ^ 1]);
+            node /= 2;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, LoadTree};
+    use super::{Key, Loads};
 
     fn check<K: Key + Default>(workers: usize) {
-        let mut tree = LoadTree::<K>::default();
-        tree.reset(workers);
+        let mut loads = Loads::<K>::default();
+        loads.reset(workers);
         let mut state = 1u64;
         for _ in 0..500 {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let worker = (state >> 33) as usize % workers;
-            tree.add(worker as u32, state >> 61);
-            let loads = tree.loads();
-            let least = (0..workers).min_by_key(|&w| (loads[w], w));
-            assert_eq!(Some(tree.lightest().worker(tree.bits()) as usize), least);
+            loads.add(worker as u32, state >> 61);
+            let all = loads.to_vec();
+            let least = (0..workers).min_by_key(|&w| (all[w], w));
+            assert_eq!(Some(loads.lightest().worker(loads.bits()) as usize), least);
         }
     }
 

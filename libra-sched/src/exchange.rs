@@ -13,7 +13,7 @@ use crate::heads::HeadSplit;
 use crate::ids::{SampleId, TileId, WorkerId};
 use crate::layout::{Fragment, TokenLayout};
 use crate::lengths::{MAX_COUNT, PackedLengths};
-use crate::tiles::ShTile;
+use crate::tiles::{ShTile, TileSet};
 
 /// Q of a tile from its home to its worker, or O back: all rows and heads of the tile.
 #[repr(C)]
@@ -76,7 +76,7 @@ pub fn derive(
     pool: &PackedLengths,
     layout: &TokenLayout,
     heads: &HeadSplit,
-    tiles: &[ShTile],
+    tiles: &TileSet,
     workers: &[WorkerId],
 ) -> Result<ExchangePlan, Error> {
     check(pool, layout, heads, tiles, workers)?;
@@ -117,15 +117,17 @@ pub fn derive(
     Ok(plan)
 }
 
+/// One worker of the pool a tile.
 fn check(
     pool: &PackedLengths,
     layout: &TokenLayout,
     heads: &HeadSplit,
-    tiles: &[ShTile],
+    tiles: &TileSet,
     workers: &[WorkerId],
 ) -> Result<(), Error> {
     crate::tiles::check_pool(pool, layout)?;
     layout.check_heads(heads)?;
+    tiles.check_belongs(pool, layout, heads)?;
     if tiles.len() != workers.len() {
         return Err(Error::Mismatch {
             name: "number of tiles",
@@ -143,9 +145,7 @@ fn check(
             count,
         });
     }
-    tiles
-        .iter()
-        .try_for_each(|tile| crate::tiles::check_tile(pool, heads, tile))
+    Ok(())
 }
 
 /// Tiles of each worker in id order, and where each worker's begin.

@@ -67,6 +67,6 @@ pub use mask::Mask;
 pub use placement::{Placer, Slack};
 pub use plan::{PlanConfig, PoolPlan, plan_pool, plan_pool_with};
 pub use reverse::BackwardMode;
-pub use tiles::ShTile;
+pub use tiles::{ShTile, TileSet};
 pub use topology::Topology;
 pub use wire::{DecodeError, PlanId};

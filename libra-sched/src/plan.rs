@@ -124,7 +124,7 @@ pub fn plan_pool_with(
         heads: heads.clone(),
         mask: config.mask,
         bytes: config.bytes,
-        tiles,
+        tiles: tiles.into_vec(),
         workers: placed.workers,
         q_chunks: (0..heads.q_heads())
             .map(|head| heads.chunk_of_head(head))

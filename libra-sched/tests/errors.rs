@@ -9,8 +9,8 @@ use libra_sched::placement::{self, Problem};
 use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
     BackwardMode, ElementBytes, Error, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths,
-    Placer, PlanConfig, Proxy, SequenceId, Slack, TokenLayout, Topology, WindowShape, WorkerId,
-    exchange, plan_pool, tiles,
+    Placer, PlanConfig, Proxy, SequenceId, Slack, TileSet, TokenLayout, Topology, WindowShape,
+    WorkerId, exchange, plan_pool, tiles,
 };
 
 /// One line a request: what was asked, and the answer.
@@ -384,29 +384,32 @@ fn plans() {
     ");
 
     let tiles = tiles::cut(&pool, &layout, &heads, Mask::Causal, 6).unwrap();
-    let derive = |tiles: &[_], workers: &[_]| {
-        exchange::derive(&pool, &layout, &heads, tiles, workers).map(drop)
-    };
-    let problem = Problem::new(&pool, &layout, &heads, ElementBytes::BF16).unwrap();
-    let place = |slot| {
+    let derive =
+        |workers: &[_]| exchange::derive(&pool, &layout, &heads, &tiles, workers).map(drop);
+    let set = |slot| {
         let mut tile = tiles[0];
         tile.slot = slot;
-        placement::place(&problem, &[tile], Placer::Home).map(drop)
+        TileSet::new(&pool, &layout, &heads, vec![tile]).map(drop)
     };
+    let longer = PackedLengths::new(12, [vec![6u64, 6], vec![3, 3, 4]]).unwrap();
+    let problem = Problem::new(&longer, &layout, &heads, ElementBytes::BF16).unwrap();
+    let place = placement::place(&problem, &tiles, Placer::Home).map(drop);
     let text = answers(vec![
-        ("a worker too few", derive(&tiles, &[WorkerId(0)])),
+        ("a worker too few", derive(&[WorkerId(0)])),
         (
             "a worker that is not there",
-            derive(&tiles[..1], &[WorkerId(4)]),
+            derive(&vec![WorkerId(4); tiles.len()]),
         ),
-        ("a tile of a slot that is not there", place(2)),
-        ("a tile with samples of another slot", place(1)),
+        ("a tile of a slot that is not there", set(2)),
+        ("a tile with samples of another slot", set(1)),
+        ("tiles of another pool", place),
     ]);
     insta::assert_snapshot!(text, @r"
     a worker too few: number of tiles is 8 in tiles but 1 in placement
     a worker that is not there: worker 4 does not exist, there are 4
     a tile of a slot that is not there: slot 2 does not exist, there are 2
     a tile with samples of another slot: first sample is 0 in the tile but 2 in its slot
+    tiles of another pool: length of a sample is 8 in the tile set but 6 in the pool
     ");
 }
 

@@ -1,4 +1,4 @@
-//! Algorithm 2, literally: every worker is priced for every tile by looking at every KV group that
+//! Algorithm 2 as it is written: for every tile, for every worker, the price of every KV group that
 //! the tile reads. O(T·W·|K|).
 
 // Tests and benches include this file by its path; none of them uses all of it.
@@ -8,10 +8,14 @@ use libra_sched::{
     ElementBytes, HeadSplit, PackedLengths, SampleId, ShTile, Slack, TokenLayout, WorkerId,
 };
 
-/// A KV group that a tile reads: its place in a worker's residency, and its bytes.
-struct Group {
-    index: usize,
-    bytes: u64,
+/// What the algorithm reads, and what it has decided so far.
+struct Algorithm<'a> {
+    pool: &'a PackedLengths,
+    heads: &'a HeadSplit,
+    bytes: ElementBytes,
+    /// C_r: for each worker, whether it has each group (sample × span).
+    resident: Vec<Vec<bool>>,
+    loads: Vec<u64>,
 }
 
 /// Worker of each tile, and load of each worker.
@@ -25,53 +29,38 @@ pub fn place(
 ) -> (Vec<WorkerId>, Vec<u64>) {
     let workers = layout.workers() as usize;
     let groups = pool.samples() * heads.span_count() as usize;
+    let mut run = Algorithm {
+        pool,
+        heads,
+        bytes,
+        resident: vec![vec![false; groups]; workers],
+        loads: vec![0; workers],
+    };
     let total: u64 = tiles.iter().map(|tile| tile.work).sum();
 
     let mut order: Vec<usize> = (0..tiles.len()).collect();
     order.sort_by_key(|&id| (std::cmp::Reverse(tiles[id].work), id));
 
-    let mut resident: Vec<Vec<bool>> = vec![vec![false; groups]; workers];
-    let mut loads: Vec<u64> = vec![0; workers];
     let mut assigned = vec![WorkerId(0); tiles.len()];
     for id in order {
         let tile = &tiles[id];
-        let read = groups_of(pool, heads, bytes, tile);
-        let qo_bytes = query_and_output_bytes(heads, bytes, tile);
-
-        let mut within: Option<(u64, u64, usize)> = None;
-        let mut overall: Option<(u64, u64, usize)> = None;
-        for worker in 0..workers {
-            let mut delta = 0;
-            for group in &read {
-                if !resident[worker][group.index] {
-                    delta += group.bytes;
-                }
-            }
-            if tile.q_home.0 as usize != worker {
-                delta += qo_bytes;
-            }
-            let load = loads[worker];
-            if fits(load, tile.work, total, workers, slack) {
-                within = least(within, (delta, load, worker));
-            }
-            overall = least(overall, (load, delta, worker));
-        }
-        let (_, _, winner) = within.or(overall).expect("a pool has a worker");
-
+        let with_headroom: Vec<usize> = (0..workers)
+            .filter(|&r| fits(run.loads[r], tile.work, total, workers, slack))
+            .collect();
+        let winner = if with_headroom.is_empty() {
+            (0..workers).min_by_key(|&r| (run.loads[r], run.delta_comm(tile, r), r))
+        } else {
+            let price = |&r: &usize| (run.delta_comm(tile, r), run.loads[r], r);
+            with_headroom.into_iter().min_by_key(price)
+        };
+        let winner = winner.expect("a pool has a worker");
         assigned[id] = WorkerId(winner as u32);
-        loads[winner] += tile.work;
-        for group in &read {
-            resident[winner][group.index] = true;
+        run.loads[winner] += tile.work;
+        for group in run.groups(tile).collect::<Vec<_>>() {
+            run.resident[winner][group.index] = true;
         }
     }
-    (assigned, loads)
-}
-
-fn least(best: Option<(u64, u64, usize)>, next: (u64, u64, usize)) -> Option<(u64, u64, usize)> {
-    match best {
-        Some(best) if best <= next => Some(best),
-        _ => Some(next),
-    }
+    (assigned, run.loads)
 }
 
 /// `load + work <= (1 + slack) * total / workers`, without division.
@@ -85,34 +74,55 @@ fn fits(load: u64, work: u64, total: u64, workers: usize, slack: Slack) -> bool 
     left <= right
 }
 
-/// K(t): every sample that the tile meets, in every KV span of its shard.
-fn groups_of(
-    pool: &PackedLengths,
-    heads: &HeadSplit,
-    bytes: ElementBytes,
-    tile: &ShTile,
-) -> Vec<Group> {
-    let first = tile.first_sample.0;
-    let element = u64::from(bytes.activation);
-    let width = u64::from(heads.dim_qk()) + u64::from(heads.dim_v());
-    let mut groups = Vec::new();
-    for sample in first..first + tile.samples {
-        for span in heads.spans_of_shard(tile.shard) {
-            let kv_heads = heads.kv_of_span(span).len() as u64;
-            let tokens = u64::from(pool.length(SampleId(sample)));
-            groups.push(Group {
-                index: sample as usize * heads.span_count() as usize + span as usize,
-                bytes: tokens * kv_heads * width * element,
-            });
-        }
-    }
-    groups
+/// A KV group that a tile reads: its place in a worker's residency, and its bytes.
+struct Group {
+    index: usize,
+    bytes: u64,
 }
 
-/// V_Q + V_O.
-fn query_and_output_bytes(heads: &HeadSplit, bytes: ElementBytes, tile: &ShTile) -> u64 {
-    let rows = u64::from(tile.end - tile.start);
-    let q_heads = u64::from(heads.q_heads() / heads.shards());
-    let width = u64::from(heads.dim_qk()) + u64::from(heads.dim_v());
-    rows * q_heads * width * u64::from(bytes.activation)
+impl Algorithm<'_> {
+    /// Eq. 9: bytes of the groups that `worker` lacks, and of Q and O away from home.
+    fn delta_comm(&self, tile: &ShTile, worker: usize) -> u64 {
+        let missing: u64 = self
+            .groups(tile)
+            .filter(|group| !self.resident[worker][group.index])
+            .map(|group| group.bytes)
+            .sum();
+        if tile.q_home.0 as usize == worker {
+            missing
+        } else {
+            missing + self.query_and_output_bytes(tile)
+        }
+    }
+
+    /// K(t), eq. 7: every sample that the tile meets, in every KV span of its shard.
+    fn groups(&self, tile: &ShTile) -> impl Iterator<Item = Group> + '_ {
+        let spans = self.heads.spans_of_shard(tile.shard);
+        let samples = tile.first_sample.0..tile.first_sample.0 + tile.samples;
+        samples.flat_map(move |sample| {
+            spans.clone().map(move |span| Group {
+                index: sample as usize * self.heads.span_count() as usize + span as usize,
+                bytes: self.group_bytes(sample, span),
+            })
+        })
+    }
+
+    /// V_g: K and V of the whole sample.
+    fn group_bytes(&self, sample: u32, span: u32) -> u64 {
+        let kv_heads = self.heads.kv_of_span(span).len() as u64;
+        let tokens = u64::from(self.pool.length(SampleId(sample)));
+        tokens * kv_heads * self.widths() * u64::from(self.bytes.activation)
+    }
+
+    /// V_Q + V_O.
+    fn query_and_output_bytes(&self, tile: &ShTile) -> u64 {
+        let rows = u64::from(tile.end - tile.start);
+        let q_heads = u64::from(self.heads.q_heads() / self.heads.shards());
+        rows * q_heads * self.widths() * u64::from(self.bytes.activation)
+    }
+
+    /// d_qk + d_v.
+    fn widths(&self) -> u64 {
+        u64::from(self.heads.dim_qk()) + u64::from(self.heads.dim_v())
+    }
 }

@@ -1,8 +1,8 @@
 //! Which KV groups of a tile set can be read by two tiles: all others are never resident before
 //! their only tile is placed.
 
-use super::{Problem, TileRun};
-use crate::tiles::ShTile;
+use super::Problem;
+use crate::tiles::{ShTile, TileSet};
 
 /// Consecutive tiles over the same tokens with the same work.
 #[derive(Clone, Copy, Debug)]
@@ -30,16 +30,15 @@ pub(super) struct Blocks {
 const NO_UNIT: u32 = u32::MAX;
 
 impl Blocks {
-    /// Blocks of `runs`, which cover `tiles` in order.
-    pub(super) fn find(&mut self, problem: &Problem<'_>, tiles: &[ShTile], runs: &[TileRun]) {
+    pub(super) fn find(&mut self, problem: &Problem<'_>, tiles: &TileSet) {
         self.blocks.clear();
         self.block_units.clear();
         self.unit_tokens.clear();
         self.unit_of_sample.clear();
         self.unit_of_sample.resize(problem.pool.samples(), NO_UNIT);
-        let disjoint = are_disjoint(tiles, runs);
+        let disjoint = tiles.is_disjoint();
         let shared_spans = problem.heads.spans_are_shared();
-        for run in runs {
+        for run in tiles.runs() {
             let tile = &tiles[run.start as usize];
             let first_unit = self.block_units.len() as u32;
             let (inner, crossing) = self.find_units(problem, tile, disjoint);
@@ -103,18 +102,4 @@ impl Blocks {
         self.block_units.push(*unit);
         (0, len)
     }
-}
-
-/// Whether runs follow each other without overlap and name each shard once, so that an inner sample
-/// has one block, and one tile unless shards share KV heads.
-fn are_disjoint(tiles: &[ShTile], runs: &[TileRun]) -> bool {
-    let of = |run: &TileRun| &tiles[run.start as usize..run.end as usize];
-    let apart = |pair: &[TileRun]| {
-        let (before, after) = (&of(&pair[0])[0], &of(&pair[1])[0]);
-        (before.slot, before.end) <= (after.slot, after.start)
-    };
-    runs.windows(2).all(apart)
-        && runs
-            .iter()
-            .all(|run| of(run).is_sorted_by(|a, b| a.shard < b.shard))
 }

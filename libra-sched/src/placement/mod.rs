@@ -16,7 +16,7 @@ use crate::heads::{ElementBytes, HeadSplit};
 use crate::ids::WorkerId;
 use crate::layout::TokenLayout;
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
-use crate::tiles::{ShTile, check_pool, check_tile};
+use crate::tiles::{ShTile, TileSet, check_pool};
 
 pub use paper::Scratch;
 pub use slack::Slack;
@@ -89,12 +89,12 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// Places `tiles` by `placer`.
+/// Places `tiles` of the problem's pool by `placer`.
 ///
 /// # Errors
-/// A tile that does not belong to the problem, work beyond 64 bits, or a placer whose shape
-/// condition fails.
-pub fn place(problem: &Problem<'_>, tiles: &[ShTile], placer: Placer) -> Result<Placement, Error> {
+/// Tiles of another pool, or a placer whose shape condition fails: [`Placer::HeadShard`] needs
+/// CP | H.
+pub fn place(problem: &Problem<'_>, tiles: &TileSet, placer: Placer) -> Result<Placement, Error> {
     place_with(&mut Scratch::default(), problem, tiles, placer)
 }
 
@@ -105,62 +105,18 @@ pub fn place(problem: &Problem<'_>, tiles: &[ShTile], placer: Placer) -> Result<
 pub fn place_with(
     scratch: &mut Scratch,
     problem: &Problem<'_>,
-    tiles: &[ShTile],
+    tiles: &TileSet,
     placer: Placer,
 ) -> Result<Placement, Error> {
+    tiles.check_belongs(problem.pool, problem.layout, problem.heads)?;
     match placer {
-        Placer::Home => {
-            check_tiles(problem, tiles, |_| {})?;
-            Ok(home::place(problem, tiles))
-        }
+        Placer::Home => Ok(home::place(problem, tiles)),
         Placer::Paper(slack) => {
-            let runs = &mut scratch.runs;
-            runs.clear();
-            let total = check_tiles(problem, tiles, |run| runs.push(run))?;
-            let capacity = slack.capacity(total, problem.layout.workers());
-            Ok(paper::place(scratch, problem, tiles, total, capacity))
+            let capacity = slack.capacity(tiles.work_total(), problem.layout.workers());
+            Ok(paper::place(scratch, problem, tiles, capacity))
         }
-        Placer::HeadShard => {
-            check_tiles(problem, tiles, |_| {})?;
-            head_shard::place(problem, tiles)
-        }
+        Placer::HeadShard => head_shard::place(problem, tiles),
     }
-}
-
-/// Consecutive tiles over the same tokens with the same work: first id and one past the last.
-type TileRun = std::ops::Range<u32>;
-
-/// Every tile lies within the pool. Names the runs of tiles that differ in shard and home alone,
-/// and returns the total work.
-fn check_tiles(
-    problem: &Problem<'_>,
-    tiles: &[ShTile],
-    mut run: impl FnMut(TileRun),
-) -> Result<u64, Error> {
-    check_limit("number of tiles", tiles.len() as u128, MAX_COUNT.into())?;
-    let (workers, shards) = (problem.layout.workers(), problem.heads.shards());
-    let mut total = 0u128;
-    let mut first = 0;
-    for of_run in tiles.chunk_by(ShTile::same_task) {
-        check_tile(problem.pool, problem.heads, &of_run[0])?;
-        total += u128::from(of_run[0].work) * of_run.len() as u128;
-        for tile in of_run {
-            let ids = [
-                ("shard", tile.shard, shards),
-                ("q_home worker", tile.q_home.0, workers),
-            ];
-            for (name, value, count) in ids {
-                if value >= count {
-                    let (value, count) = (value.into(), count.into());
-                    return Err(Error::OutOfRange { name, value, count });
-                }
-            }
-        }
-        let end = first + of_run.len() as u32;
-        run(first..end);
-        first = end;
-    }
-    check_total("work of the pool", total)
 }
 
 /// Sums the work that `workers` received.

@@ -19,14 +19,13 @@ use std::cmp::Reverse;
 
 use super::blocks::{Block, Blocks};
 use super::loads::{Key, Loads, id_bits};
-use super::{Placement, Problem, TileRun};
+use super::{Placement, Problem};
 use crate::ids::WorkerId;
-use crate::tiles::ShTile;
+use crate::tiles::{ShTile, TileSet};
 
 /// Memory that [`super::place_with`] reuses.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    pub(super) runs: Vec<TileRun>,
     blocks: Blocks,
     packed_order: Vec<u64>,
     resident: Vec<u64>,
@@ -35,16 +34,14 @@ pub struct Scratch {
     wide_loads: Loads<u128>,
 }
 
-/// Places tiles of `total` work, in the runs that `scratch` holds, so that no load passes `capacity` while that can be helped.
+/// Places tiles so that no load passes `capacity` while that can be helped.
 pub(super) fn place(
     scratch: &mut Scratch,
     problem: &Problem<'_>,
-    tiles: &[ShTile],
-    total: u64,
+    tiles: &TileSet,
     capacity: u64,
 ) -> Placement {
     let Scratch {
-        runs,
         blocks,
         packed_order,
         resident,
@@ -52,7 +49,7 @@ pub(super) fn place(
         loads,
         wide_loads,
     } = scratch;
-    blocks.find(problem, tiles, runs);
+    blocks.find(problem, tiles);
     let workers = problem.layout.workers() as usize;
     let words = workers.div_ceil(64);
     let spans = problem.heads.span_count() as usize;
@@ -62,11 +59,11 @@ pub(super) fn place(
         problem,
         prices: shard_prices(problem),
         // No load passes the total, so this bound changes nothing but fits a key.
-        capacity: capacity.min(total),
+        capacity: capacity.min(tiles.work_total()),
         words,
         spans,
     };
-    if total.leading_zeros() >= id_bits(workers) {
+    if tiles.work_total().leading_zeros() >= id_bits(workers) {
         run(shared, tiles, blocks, packed_order, resident, cells, loads)
     } else {
         run(
@@ -308,57 +305,39 @@ impl<K: Key> Run<'_, K> {
         best.1.worker(self.loads.bits())
     }
 
-    /// As [`Run::cheapest`] for two groups: classes of workers by what they hold, dearest groups
-    /// first, so that the first class with room decides.
+    /// As [`Run::cheapest`] for two groups: of the workers that hold both, only the first or only
+    /// the second, the lightest of each stands for all.
     fn cheapest_of_two(&self, price: Price, room: K, cells: &[Cell; 2]) -> u32 {
         let [first, second] = *cells;
-        let (more, less) = if first.bytes >= second.bytes {
-            (first, second)
-        } else {
-            (second, first)
-        };
-        let at_more = &self.resident[more.row..][..self.shared.words];
-        let at_less = &self.resident[less.row..][..self.shared.words];
-        let mut best = (price.base, self.loads.lightest());
-        let mut offer = |saved, key| {
-            let found = key <= room;
-            if found {
-                best = best.min((price.base - saved, key));
-            }
-            found
-        };
-        // Groups of equal bytes make one class of the workers that hold either.
-        let _ = offer(
-            more.bytes + less.bytes,
-            self.lightest_of(at_more, at_less, |m, l| m & l),
-        ) || if more.bytes == less.bytes {
-            offer(more.bytes, self.lightest_of(at_more, at_less, |m, l| m ^ l))
-        } else {
-            offer(
-                more.bytes,
-                self.lightest_of(at_more, at_less, |m, l| m & !l),
-            ) || offer(
-                less.bytes,
-                self.lightest_of(at_more, at_less, |m, l| l & !m),
-            )
-        };
-        let home = price.home;
-        let saved = self.saved(cells, home as usize / 64, home % 64) + price.qo;
-        offer(saved, self.loads.keys()[home as usize]);
-        best.1.worker(self.loads.bits())
-    }
-
-    /// Least key of the workers that `class` makes of two bit sets; [`Key::LAST`] for none.
-    fn lightest_of(&self, more: &[u64], less: &[u64], class: impl Fn(u64, u64) -> u64) -> K {
-        let mut least = K::LAST;
-        for ((&more, &less), keys) in more.iter().zip(less).zip(self.loads.keys().chunks(64)) {
-            let mut workers = class(more, less);
-            while workers != 0 {
-                least = least.min(keys[workers.trailing_zeros() as usize]);
-                workers &= workers - 1;
+        let keys = self.loads.keys();
+        let mut lightest = [K::LAST; 3];
+        for word in 0..self.shared.words {
+            let (a, b) = (
+                self.resident[first.row + word],
+                self.resident[second.row + word],
+            );
+            let keys = &keys[64 * word..];
+            for (lightest, mut workers) in lightest.iter_mut().zip([a & b, a & !b, b & !a]) {
+                while workers != 0 {
+                    *lightest = keys[workers.trailing_zeros() as usize].min(*lightest);
+                    workers &= workers - 1;
+                }
             }
         }
-        least
+        let home = price.home;
+        let at_home = self.saved(cells, home as usize / 64, home % 64) + price.qo;
+        let mut best = (price.base, self.loads.lightest());
+        for (saved, key) in [
+            (first.bytes + second.bytes, lightest[0]),
+            (first.bytes, lightest[1]),
+            (second.bytes, lightest[2]),
+            (at_home, keys[home as usize]),
+        ] {
+            if key <= room {
+                best = best.min((price.base - saved, key));
+            }
+        }
+        best.1.worker(self.loads.bits())
     }
 
     /// Bytes of the tile's groups that worker `64·word + bit` holds.

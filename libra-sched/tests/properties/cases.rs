@@ -3,7 +3,7 @@
 use libra_sched::error::divisors;
 use libra_sched::{
     ElementBytes, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths, Placer, PlanConfig,
-    PoolPlan, SampleId, ShTile, Slack, TokenLayout, plan_pool, tiles,
+    PoolPlan, SampleId, ShTile, Slack, TileSet, TokenLayout, plan_pool, tiles,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -28,7 +28,13 @@ impl Case {
 
     pub(crate) fn tiles_of(&self, block_tokens: u32) -> Vec<ShTile> {
         let mask = self.config.mask;
-        tiles::cut(&self.pool, &self.layout, &self.heads, mask, block_tokens).unwrap()
+        let cut = tiles::cut(&self.pool, &self.layout, &self.heads, mask, block_tokens);
+        cut.unwrap().into_vec()
+    }
+
+    /// Any tiles of this pool as a set.
+    pub(crate) fn set(&self, tiles: &[ShTile]) -> TileSet {
+        TileSet::new(&self.pool, &self.layout, &self.heads, tiles.to_vec()).unwrap()
     }
 
     pub(crate) fn slots(&self) -> std::ops::Range<usize> {

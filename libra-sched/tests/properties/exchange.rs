@@ -63,7 +63,7 @@ proptest! {
             .map(|(_, worker)| WorkerId::new(worker.index(case.layout.workers() as usize)))
             .collect();
         let Case { pool, layout, heads, .. } = &case;
-        let derived = exchange::derive(pool, layout, heads, &tiles, &workers).unwrap();
+        let derived = exchange::derive(pool, layout, heads, &case.set(&tiles), &workers).unwrap();
         prop_assert_eq!(key_by_key(heads, &derived), twin(&case, &tiles, &workers));
         prop_assert!(derived.kv.windows(2).all(|pair| pair[0] < pair[1]));
     }

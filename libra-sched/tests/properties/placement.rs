@@ -1,5 +1,5 @@
 use libra_sched::placement::{self, Placement, Problem, Scratch};
-use libra_sched::{Placer, ShTile, Slack, WorkerId};
+use libra_sched::{Placer, ShTile, Slack, TileSet, WorkerId};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -11,7 +11,7 @@ fn problem(case: &Case) -> Problem<'_> {
 }
 
 fn place(case: &Case, tiles: &[ShTile], placer: Placer) -> Placement {
-    placement::place(&problem(case), tiles, placer).unwrap()
+    placement::place(&problem(case), &case.set(tiles), placer).unwrap()
 }
 
 fn slack_of(case: &Case) -> Slack {
@@ -144,8 +144,8 @@ proptest! {
         let mut scratch = Scratch::default();
         for case in [&a, &b, &a] {
             let (tiles, problem) = (case.tiles(), problem(case));
-            let used = placement::place_with(&mut scratch, &problem, &tiles, case.config.placer);
-            prop_assert_eq!(used, placement::place(&problem, &tiles, case.config.placer));
+            let used = placement::place_with(&mut scratch, &problem, &case.set(&tiles), case.config.placer);
+            prop_assert_eq!(used, placement::place(&problem, &case.set(&tiles), case.config.placer));
         }
     }
 
@@ -155,7 +155,7 @@ proptest! {
         let home = place(&case, &tiles, Placer::Home);
         prop_assert!(tiles.iter().zip(&home.workers).all(|(tile, &worker)| tile.q_home == worker));
         let (shards, cp) = (case.heads.shards(), case.layout.cp());
-        let spread = placement::place(&problem(&case), &tiles, Placer::HeadShard);
+        let spread = placement::place(&problem(&case), &case.set(&tiles), Placer::HeadShard);
         prop_assert_eq!(spread.is_ok(), shards.is_multiple_of(cp));
         for (tile, worker) in tiles.iter().zip(spread.iter().flat_map(|p| &p.workers)) {
             prop_assert_eq!(worker.0, tile.slot * cp + tile.shard * cp / shards);
@@ -194,8 +194,6 @@ fn a_tile_of_another_pool_is_refused() {
     let pool = PackedLengths::new(12, [vec![4u64, 4, 4], vec![6, 6]]).unwrap();
     let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 12, 1).unwrap();
     let heads = HeadSplit::new(2, 2, 4, 4, 2, 1).unwrap();
-    let bytes = libra_sched::ElementBytes::BF16;
-    let problem = Problem::new(&pool, &layout, &heads, bytes).unwrap();
     let tile =
         libra_sched::tiles::cut(&pool, &layout, &heads, libra_sched::Mask::Causal, 12).unwrap()[0];
     let foreign = [
@@ -228,13 +226,47 @@ fn a_tile_of_another_pool_is_refused() {
         ("first sample", ShTile { slot: 1, ..tile }),
     ];
     for (expected, tile) in foreign {
-        for placer in [Placer::Paper(Slack::PAPER), Placer::Home, Placer::HeadShard] {
-            match placement::place(&problem, &[tile], placer) {
-                Err(Error::OutOfRange { name, .. } | Error::Mismatch { name, .. }) => {
-                    assert_eq!(name, expected);
-                }
-                other => panic!("{tile:?} gives {other:?}"),
+        match TileSet::new(&pool, &layout, &heads, vec![tile]) {
+            Err(Error::OutOfRange { name, .. } | Error::Mismatch { name, .. }) => {
+                assert_eq!(name, expected);
             }
+            other => panic!("{tile:?} gives {other:?}"),
         }
+    }
+}
+
+#[test]
+fn a_tile_set_of_another_pool_is_refused() {
+    use libra_sched::{Error, HeadSplit, LayoutKind, PackedLengths, TokenLayout};
+    let pool = |lengths: [Vec<u64>; 2]| PackedLengths::new(12, lengths).unwrap();
+    let layout = |cp| TokenLayout::new(LayoutKind::Contiguous, 2, 12, cp).unwrap();
+    let heads = |shards| HeadSplit::new(4, 4, 4, 4, shards, 1).unwrap();
+    let own = (pool([vec![4, 4, 4], vec![6, 6]]), layout(1), heads(2));
+    let mask = libra_sched::Mask::Causal;
+    let tiles = libra_sched::tiles::cut(&own.0, &own.1, &own.2, mask, 5).unwrap();
+    for (expected, (pool, layout, heads)) in [
+        ("number of workers", (own.0.clone(), layout(2), heads(2))),
+        ("H", (own.0.clone(), layout(1), heads(4))),
+        (
+            "number of samples",
+            (pool([vec![4, 8], vec![6, 6]]), layout(1), heads(2)),
+        ),
+        (
+            "length of a sample",
+            (pool([vec![4, 4, 3], vec![6, 6]]), layout(1), heads(2)),
+        ),
+    ] {
+        let bytes = libra_sched::ElementBytes::BF16;
+        let problem = Problem::new(&pool, &layout, &heads, bytes).unwrap();
+        for placer in [Placer::Paper(Slack::PAPER), Placer::Home, Placer::HeadShard] {
+            let placed = placement::place(&problem, &tiles, placer);
+            assert!(
+                matches!(placed, Err(Error::Mismatch { name, .. }) if name == expected),
+                "{expected}: {placed:?}"
+            );
+        }
+        let workers = vec![WorkerId(0); tiles.len()];
+        let derived = libra_sched::exchange::derive(&pool, &layout, &heads, &tiles, &workers);
+        assert!(matches!(derived, Err(Error::Mismatch { name, .. }) if name == expected));
     }
 }

@@ -1,0 +1,382 @@
+//! Planning time as ratios within one run: `cargo bench`.
+//!
+//! Machines differ and drift; two bodies timed in turn in one process do not. Every round times
+//! each body of a table once; a ratio is the median over rounds. `wrong` counts answers that
+//! differ from the slow twin's. The same bodies run under callgrind: `--icount-list` names them,
+//! `--icount CASE N` runs one N times.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Instant;
+
+use libra_bench::workload::{Distribution, LengthSource, Packer, WindowOptions, load};
+use libra_sched::placement::{self, Problem};
+use libra_sched::vrsp::{self, Vrsp};
+use libra_sched::{
+    ElementBytes, HeadSplit, LayoutKind, Mask, PackedLengths, PlanConfig, PoolId, Proxy, Slack,
+    TileSet, TokenLayout, WindowShape, plan, plan_pool_with, tiles, wire,
+};
+
+#[path = "../../tests/twins/placement.rs"]
+mod placement_twin;
+#[path = "../../tests/twins/vrsp.rs"]
+mod vrsp_twin;
+
+/// Where lengths come from: the bundled kernel tree, and the distributions that are calibrated to
+/// the paper's corpora, whose shorter samples give a block more KV groups.
+const KERNEL: &str = "linux-6.1";
+const DRAWN_256K: &str = "lognormal:607,1.7,0.001,0.7";
+const DRAWN_1M: &str = "lognormal:644,2.0,0.001,0.5";
+const ROUNDS: usize = 51;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["--icount-list"] => {
+            for case in cases() {
+                println!("{}", case.name);
+            }
+            ExitCode::SUCCESS
+        }
+        ["--icount", name, times] => run_case(name, times.parse().unwrap_or(1)),
+        _ => report(),
+    }
+}
+
+/// One pool at a paper shape.
+struct Pool {
+    lengths: PackedLengths,
+    layout: TokenLayout,
+    heads: HeadSplit,
+    config: PlanConfig,
+    tiles: TileSet,
+}
+
+impl Pool {
+    fn problem(&self) -> Problem<'_> {
+        Problem::new(&self.lengths, &self.layout, &self.heads, self.config.bytes)
+            .expect("the parts of a pool belong together")
+    }
+
+    fn literal(&self) -> (Vec<libra_sched::WorkerId>, Vec<u64>) {
+        let bytes = ElementBytes::BF16;
+        let Self {
+            lengths,
+            layout,
+            heads,
+            tiles,
+            ..
+        } = self;
+        placement_twin::place(lengths, layout, heads, bytes, tiles, Slack::PAPER)
+    }
+}
+
+/// The first window of a corpus, concatenated and cut at `seq_tokens`.
+fn window(corpus: &str, seq_tokens: u64, gbs: u64) -> PackedLengths {
+    let lengths: Vec<u64> = if corpus == KERNEL {
+        load(corpus, &LengthSource::default()).expect("the corpus is bundled")
+    } else {
+        let drawn: Distribution = corpus.parse().expect("a legal distribution");
+        let samples = drawn.samples(seq_tokens, 7).expect("a legal limit");
+        // A sample has at least one token.
+        samples.take((seq_tokens * gbs) as usize / 64).collect()
+    };
+    let options = WindowOptions {
+        gbs,
+        ..WindowOptions::default()
+    };
+    let window = Packer::ConcatenateAndCut
+        .pack(lengths, seq_tokens)
+        .and_then(|sequences| sequences.windows(&options))
+        .and_then(|mut windows| windows.next().expect("a window or an error"));
+    let sequences = window.expect("the corpus fills a window").sequences;
+    PackedLengths::new(seq_tokens, sequences).expect("packed within seq_tokens")
+}
+
+/// All pools of the first window of a corpus: the bodies take them in turn, so that neither a heavy
+/// nor a light pool stands for the rest.
+struct Window {
+    name: &'static str,
+    pools: Vec<Pool>,
+}
+
+fn pools_of(name: &'static str, corpus: &str, shape: &WindowShape, block_tokens: u32) -> Window {
+    let window = window(corpus, shape.seq_tokens().into(), shape.gbs().into());
+    let work = window
+        .work(Proxy::Pairs(Mask::Causal))
+        .expect("fits 64 bits");
+    let placed = vrsp::place(&work, shape.pool_size() as usize, Vrsp::Paper).expect("P | D");
+    let kind = LayoutKind::Contiguous;
+    let layout = TokenLayout::new(kind, shape.pool_size(), shape.seq_tokens(), shape.cp());
+    let layout = layout.expect("a legal layout");
+    let heads = HeadSplit::new(32, 8, 128, 128, 2, 4).expect("legal heads");
+    let config = PlanConfig::paper(block_tokens);
+    let pools = (0..placed.pools()).map(|pool| {
+        let lengths = window
+            .select(placed.members(PoolId::new(pool)))
+            .expect("members exist");
+        let tiles = tiles::cut(&lengths, &layout, &heads, config.mask, block_tokens);
+        Pool {
+            lengths,
+            layout: layout.clone(),
+            heads: heads.clone(),
+            config,
+            tiles: tiles.expect("legal"),
+        }
+    });
+    Window {
+        name,
+        pools: pools.collect(),
+    }
+}
+
+/// Windows at both of the paper's shapes, from both kinds of corpus.
+fn windows() -> [Window; 4] {
+    let small = WindowShape::new(256 << 10, 128, 16, 8, 8).expect("a legal shape");
+    let large = WindowShape::new(1 << 20, 32, 16, 16, 8).expect("a legal shape");
+    [
+        pools_of("256k", KERNEL, &small, 4096),
+        pools_of("1m", KERNEL, &large, 8192),
+        pools_of("256k_drawn", DRAWN_256K, &small, 4096),
+        pools_of("1m_drawn", DRAWN_1M, &large, 8192),
+    ]
+}
+
+/// A body with its own state: one call does the whole job once.
+struct Case {
+    name: String,
+    body: Box<dyn FnMut()>,
+}
+
+fn case(name: String, body: impl FnMut() + 'static) -> Case {
+    Case {
+        name,
+        body: Box::new(body),
+    }
+}
+
+/// Sorting what VRSP sorts, as anybody would.
+fn sort_case(work: &[u64]) -> Case {
+    let pairs: Vec<(u64, u32)> = work.iter().copied().zip(0..).collect();
+    let mut sorted = pairs.clone();
+    case(format!("sort_{}", work.len()), move || {
+        sorted.copy_from_slice(&pairs);
+        sorted.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        black_box(&sorted);
+    })
+}
+
+fn vrsp_case(work: Vec<u64>) -> Case {
+    let mut scratch = vrsp::Scratch::default();
+    case(format!("vrsp_{}", work.len()), move || {
+        black_box(vrsp::place_with(&mut scratch, &work, 8, Vrsp::Paper).expect("8 | D"));
+    })
+}
+
+/// The literal twin, the fast placement, and the whole way from lengths to bytes; one call is one
+/// pool.
+fn placement_cases(window: Window) -> [Case; 3] {
+    let name = window.name;
+    let pools = Rc::new(window.pools);
+    let turns = || {
+        let pools = Rc::clone(&pools);
+        let mut turn = 0;
+        move || {
+            turn += 1;
+            let at = turn % pools.len();
+            (Rc::clone(&pools), at)
+        }
+    };
+    let (mut literal, mut fast, mut whole) = (turns(), turns(), turns());
+    let mut place_scratch = placement::Scratch::default();
+    let mut plan_scratch = plan::Scratch::default();
+    [
+        case(format!("placement_literal_{name}"), move || {
+            let (pools, at) = literal();
+            black_box(pools[at].literal());
+        }),
+        case(format!("placement_{name}"), move || {
+            let (pools, at) = fast();
+            let pool = &pools[at];
+            let placer = pool.config.placer;
+            let placed =
+                placement::place_with(&mut place_scratch, &pool.problem(), &pool.tiles, placer);
+            black_box(placed.expect("legal"));
+        }),
+        case(format!("plan_and_encode_{name}"), move || {
+            let (pools, at) = whole();
+            let Pool {
+                lengths,
+                layout,
+                heads,
+                config,
+                ..
+            } = &pools[at];
+            let plan = plan_pool_with(&mut plan_scratch, lengths, layout, heads, config);
+            black_box(wire::encode(&plan.expect("legal")));
+        }),
+    ]
+}
+
+fn weights(sequences: u64) -> Vec<u64> {
+    window(KERNEL, 256 << 10, sequences)
+        .work(Proxy::Pairs(Mask::Causal))
+        .expect("fits 64 bits")
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for sequences in [128, 256] {
+        let work = weights(sequences);
+        cases.push(sort_case(&work));
+        cases.push(vrsp_case(work));
+    }
+    for window in windows() {
+        cases.extend(placement_cases(window));
+    }
+    cases
+}
+
+fn run_case(name: &str, times: u64) -> ExitCode {
+    let Some(mut case) = cases().into_iter().find(|case| case.name == name) else {
+        eprintln!("error: no case {name:?}; --icount-list names them");
+        return ExitCode::from(2);
+    };
+    for _ in 0..times {
+        (case.body)();
+    }
+    ExitCode::SUCCESS
+}
+
+/// Nanoseconds of every body in every round, rounds of all bodies in turn.
+fn time(cases: &mut [Case], repeat: usize) -> Vec<Vec<f64>> {
+    let mut samples = vec![Vec::with_capacity(ROUNDS); cases.len()];
+    for round in 0..ROUNDS + 3 {
+        for (case, samples) in cases.iter_mut().zip(&mut samples) {
+            let begin = Instant::now();
+            for _ in 0..repeat {
+                (case.body)();
+            }
+            // The first rounds warm caches.
+            if round >= 3 {
+                samples.push(begin.elapsed().as_nanos() as f64 / repeat as f64);
+            }
+        }
+    }
+    samples
+}
+
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn report() -> ExitCode {
+    println!("# Planning {KERNEL}, P = 8, medians of {ROUNDS} rounds, one thread");
+    println!("# drawn: {DRAWN_256K} at 256K and {DRAWN_1M} at 1M");
+    println!("#");
+    let mut missed = 0;
+    let mut line = |what: &str, ns: f64, ratio: f64, base: &str, required: &str, good, wrong| {
+        let verdict = if good { "ok" } else { "MISSED" };
+        println!(
+            "{what:>27} {:>10.1} us {ratio:>8.2} x {base:<24} {required:<20} {verdict:>6} {wrong:>6}",
+            ns / 1e3
+        );
+        missed += usize::from(!good) + usize::from(wrong > 0);
+    };
+    println!(
+        "{:>27} {:>13} {:>10} {:<24} {:<20} {:>6} {:>6}",
+        "what", "time", "ratio", "to", "required", "", "wrong"
+    );
+    for sequences in [128, 256] {
+        let work = weights(sequences);
+        let wrong = vrsp_wrong(&work);
+        let mut cases = [sort_case(&work), vrsp_case(work)];
+        let times = time(&mut cases, 200);
+        let ratio = median(times[1].iter().zip(&times[0]).map(|(v, s)| v / s));
+        let ns = median(times[1].iter().copied());
+        let sorted = format!("sort_{sequences}");
+        line(
+            &cases[1].name,
+            ns,
+            ratio,
+            &sorted,
+            "at most 2.5",
+            ratio <= 2.5,
+            wrong,
+        );
+    }
+    for (window, least) in windows().into_iter().zip([15.0, 20.0, 15.0, 20.0]) {
+        let wrong = window.pools.iter().map(placement_wrong).sum();
+        let repeat = window.pools.len();
+        let mut cases = placement_cases(window);
+        let times = time(&mut cases, repeat);
+        let ns = times
+            .iter()
+            .map(|t| median(t.iter().copied()))
+            .collect::<Vec<_>>();
+        let faster = median(times[0].iter().zip(&times[1]).map(|(l, f)| l / f));
+        let [literal, fast, whole] = &cases;
+        line(&literal.name, ns[0], 1.0, &literal.name, "", true, 0);
+        let required = format!("at least {least} faster");
+        line(
+            &fast.name,
+            ns[1],
+            faster,
+            "faster than literal",
+            &required,
+            faster >= least,
+            wrong,
+        );
+        // What is left of 1.5 fast placements and 0.3 ms.
+        let budget = median(
+            times[1]
+                .iter()
+                .zip(&times[2])
+                .map(|(f, w)| w / (1.5 * f + 300e3)),
+        );
+        let of = "1.5 placements + 300 us";
+        line(
+            &whole.name,
+            ns[2],
+            budget,
+            of,
+            "at most 1",
+            budget <= 1.0,
+            0,
+        );
+    }
+    println!("# Reproduce: cargo bench -p libra-bench --bench planning");
+    if missed > 0 {
+        eprintln!("error: {missed} of the lines above miss what is required of them");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// Sequences that VRSP puts elsewhere than its slow twin.
+fn vrsp_wrong(work: &[u64]) -> usize {
+    let fast = vrsp::place(work, 8, Vrsp::Paper).expect("8 | D");
+    let (slow, _) = vrsp_twin::place(work, 8);
+    fast.order()
+        .iter()
+        .zip(slow.into_iter().flatten())
+        .filter(|(f, s)| f.0 != *s)
+        .count()
+}
+
+/// Tiles that the fast placement puts elsewhere than the literal one.
+fn placement_wrong(pool: &Pool) -> usize {
+    let fast = placement::place(&pool.problem(), &pool.tiles, pool.config.placer).expect("legal");
+    fast.workers
+        .iter()
+        .zip(&pool.literal().0)
+        .filter(|(f, l)| f != l)
+        .count()
+}

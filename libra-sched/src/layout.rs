@@ -13,7 +13,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::error::{Error, check_divides, check_limit, check_positive};
 use crate::heads::HeadSplit;
 use crate::ids::WorkerId;
-use crate::lengths::MAX_COUNT;
+use crate::lengths::{MAX_COUNT, MAX_WORKERS};
 
 /// Consecutive tokens of one slot held by one context rank.
 #[repr(C)]
@@ -96,7 +96,7 @@ impl TokenLayout {
     /// Pieces differ by at most one token where the count does not divide.
     ///
     /// # Errors
-    /// A count of 0 or beyond [`MAX_COUNT`].
+    /// A count of 0, more than [`MAX_COUNT`] fragments or [`MAX_WORKERS`] workers.
     pub fn new(kind: LayoutKind, slots: u32, seq_tokens: u32, cp: u32) -> Result<Self, Error> {
         Self::grid(kind, slots, seq_tokens, cp, 1)
     }
@@ -104,7 +104,7 @@ impl TokenLayout {
     /// As [`TokenLayout::new`], `ranks` context ranks × `tensor` tensor ranks a slot.
     ///
     /// # Errors
-    /// A count of 0 or beyond [`MAX_COUNT`].
+    /// A count of 0, more than [`MAX_COUNT`] fragments or [`MAX_WORKERS`] workers.
     pub fn grid(
         kind: LayoutKind,
         slots: u32,
@@ -315,7 +315,7 @@ fn check_counts(slots: u32, seq_tokens: u32, ranks: u32, tensor: u32) -> Result<
     check_positive("context ranks", ranks.into())?;
     check_positive("tensor ranks", tensor.into())?;
     let workers = u128::from(slots) * u128::from(ranks) * u128::from(tensor);
-    check_limit("workers of the pool", workers, MAX_COUNT.into())
+    check_limit("workers of the pool", workers, MAX_WORKERS.into())
 }
 
 fn check_cover(slot: usize, seq_tokens: u32, ranks: u32, of: &[Fragment]) -> Result<(), Error> {

@@ -8,7 +8,9 @@ use crate::mask::Mask;
 
 /// Largest number of tokens of one packed sequence.
 pub const MAX_SEQ_TOKENS: u32 = 1 << 30;
-/// Largest number of samples, sequences, workers or tiles that one call handles.
+/// Largest number of workers of one pool: what reads a plan keeps a few words for each.
+pub const MAX_WORKERS: u32 = 1 << 20;
+/// Largest number of samples, sequences or tiles that one call handles.
 pub const MAX_COUNT: u32 = 1 << 28;
 
 /// The parallel shape of one optimizer step, checked once.
@@ -40,7 +42,7 @@ impl WindowShape {
         check_divides("DP", dp.into(), "P", pool_size.into())?;
         check_positive("CP", cp.into())?;
         let workers = u128::from(pool_size) * u128::from(cp);
-        check_limit("P*CP workers", workers, MAX_COUNT.into())?;
+        check_limit("P*CP workers", workers, MAX_WORKERS.into())?;
         Ok(Self {
             seq_tokens: seq_tokens as u32,
             gbs,

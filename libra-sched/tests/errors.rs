@@ -44,7 +44,7 @@ fn window_shapes() {
         ("P above DP", WindowShape::new(1024, 128, 16, 8, 32)),
         ("L beyond 2^30", WindowShape::new(1 << 31, 128, 16, 8, 8)),
         (
-            "W beyond 2^28",
+            "W beyond 2^20",
             WindowShape::new(1024, 1 << 20, 1 << 20, 1 << 10, 1 << 20),
         ),
         ("many divisors", WindowShape::new(1024, 5040, 720, 8, 7)),
@@ -59,7 +59,7 @@ fn window_shapes() {
     P 0: P is 0, must be at least 1
     P above DP: DP is 16, not a multiple of P 32; legal P: 1, 2, 4, 8, 16
     L beyond 2^30: seq_tokens is 2147483648, above the limit of 1073741824
-    W beyond 2^28: P*CP workers is 1073741824, above the limit of 268435456
+    W beyond 2^20: P*CP workers is 1073741824, above the limit of 1048576
     many divisors: DP is 720, not a multiple of P 7; legal P: 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 15, 16, 18, 20, 24, 30, …
     ");
 }
@@ -241,7 +241,7 @@ fn layouts() {
     0 workers: context ranks is 0, must be at least 1
     0 tensor ranks: tensor ranks is 0, must be at least 1
     too many tokens: seq_tokens is 2147483648, above the limit of 1073741824
-    too many workers: workers of the pool is 1073741824, above the limit of 268435456
+    too many workers: workers of the pool is 1073741824, above the limit of 1048576
     ");
 
     let topology = answers(vec![("0 GPUs a node", Topology::new(0))]);

@@ -18,6 +18,7 @@
 //! marks a section that a reader must know. Provenance (free text) is optional and no part of the
 //! plan id; a reader skips optional sections it does not know.
 
+mod contents;
 mod decode;
 mod encode;
 mod format;

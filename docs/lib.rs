@@ -1,1 +1,24 @@
-//! Book.
+//! Compiles and runs every example of the book and of the README: `cargo test -p libra-docs --doc`.
+
+#![forbid(unsafe_code)]
+
+macro_rules! pages {
+    ($($name:ident: $file:literal,)*) => {$(
+        #[doc = include_str!($file)]
+        mod $name {}
+    )*};
+}
+
+pages! {
+    readme: "../README.md",
+    introduction: "src/introduction.md",
+    why_pools: "src/why-pools.md",
+    by_hand: "src/by-hand.md",
+    choosing: "src/choosing.md",
+    brute_force: "src/brute-force.md",
+    plan_format: "src/plan-format.md",
+    command_line: "src/command-line.md",
+    not_promised: "src/not-promised.md",
+    differences: "src/differences.md",
+    glossary: "src/glossary.md",
+}

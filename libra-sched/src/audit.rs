@@ -86,7 +86,7 @@ impl Audit {
         self.qo_bytes + self.kv_bytes
     }
 
-    /// Heaviest over mean worker load, less 1: R − 1 of eq. 7. 0 for a pool without work.
+    /// Heaviest over mean worker load, less 1: R − 1 within the pool. 0 for a pool without work.
     #[must_use]
     pub fn intra_excess(&self) -> f64 {
         excess(

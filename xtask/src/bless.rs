@@ -22,6 +22,7 @@ pub(crate) fn main(tree: &Tree) -> Outcome {
         "libra-bench",
         "libra-sched",
         "libra-exec",
+        "docs",
         "README.md",
     ];
     run(Command::new("git").args(status).current_dir(tree.root()))?;

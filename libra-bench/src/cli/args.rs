@@ -1,0 +1,179 @@
+//! Flags by group. What is not given comes from the preset.
+
+use std::time::Duration;
+
+use clap::Args;
+use libra_sched::vrsp::Vrsp;
+use libra_sched::{BackwardMode, LayoutKind, Mask, Slack};
+
+use super::values::{
+    Backend, Dtype, Pack, Placement, ProxyKind, backward_modes, count, count_u32, layouts, masks,
+    seconds, vrsps,
+};
+use crate::preset::Preset;
+use crate::workload::Distribution;
+
+/// Which lengths, and how they are packed.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Workload")]
+pub(crate) struct WorkloadArgs {
+    /// Sample lengths: a .txt, .npy, .csv or .jsonl file, or the bundled corpus `linux-6.1`
+    #[arg(value_name = "LENGTHS", conflicts_with = "dist")]
+    pub(crate) lengths: Option<String>,
+    /// Values for all flags that are not given
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) preset: Preset,
+    /// Draw lengths instead, as lognormal:MEDIAN,SIGMA or lognormal:MEDIAN,SIGMA,SHARE,FROM
+    #[arg(long, value_name = "DIST")]
+    pub(crate) dist: Option<Distribution>,
+    /// Seed of drawn lengths and of the values that are executed [default: 7]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) seed: Option<u64>,
+    /// Column of a .csv, or field of a .jsonl [default: length, tokens, or the only one]
+    #[arg(long, value_name = "NAME", conflicts_with = "dist")]
+    pub(crate) column: Option<String>,
+    /// The numbers are running sums of lengths
+    #[arg(long, conflicts_with = "dist")]
+    pub(crate) cumulative: bool,
+    /// Tokens of a packed sequence, L
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) tokens: Option<u64>,
+    /// Packed sequences of a window: the global batch size
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) gbs: Option<u32>,
+    /// How samples become packed sequences
+    #[arg(long, value_enum)]
+    pub(crate) pack: Option<Pack>,
+    /// Fill an incomplete last window with empty sequences
+    #[arg(long)]
+    pub(crate) fill_last: bool,
+    /// Windows to pass over
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = count)]
+    pub(crate) skip_windows: u64,
+}
+
+/// How many windows.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Workload")]
+pub(crate) struct WindowArgs {
+    /// Most windows to take [default: 1; corpus: all of a file]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) windows: Option<u64>,
+}
+
+/// The machines.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Cluster")]
+pub(crate) struct ClusterArgs {
+    /// Data-parallel replicas, DP
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) dp: Option<u32>,
+    /// Workers that share a sequence, CP
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) cp: Option<u32>,
+    /// Workers of a node
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) gpus_per_node: Option<u32>,
+    /// Most bytes of Q, K and V that a worker may receive forward [default: no limit]
+    #[arg(long, value_name = "BYTES", value_parser = count)]
+    pub(crate) max_recv_bytes: Option<u64>,
+}
+
+/// How a pool is planned.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Plan")]
+pub(crate) struct PlanArgs {
+    /// Packed sequences of a pool, P
+    #[arg(short = 'P', long, value_name = "P", value_parser = count_u32)]
+    pub(crate) pool_size: Option<u32>,
+    /// Head shards, H
+    #[arg(short = 'H', long, value_name = "H", value_parser = count_u32)]
+    pub(crate) head_shards: Option<u32>,
+    /// Tokens of a block, B
+    #[arg(short = 'B', long, value_name = "B", value_parser = count_u32)]
+    pub(crate) block: Option<u32>,
+    /// Pipeline chunks of a shard, M
+    #[arg(short = 'M', long, value_name = "M", value_parser = count_u32)]
+    pub(crate) chunks: Option<u32>,
+    /// How far above the mean a worker may go, τ
+    #[arg(long, value_name = "TAU")]
+    pub(crate) slack: Option<Slack>,
+    /// Query heads
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) q_heads: Option<u32>,
+    /// KV heads
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) kv_heads: Option<u32>,
+    /// Width of a head
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) head_dim: Option<u32>,
+    /// Width of a V or O head [default: that of a head]
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) v_head_dim: Option<u32>,
+    /// Which keys of its sample a query reads
+    #[arg(long, value_parser = masks())]
+    pub(crate) mask: Option<Mask>,
+    /// Which worker holds which tokens
+    #[arg(long, value_parser = layouts())]
+    pub(crate) layout: Option<LayoutKind>,
+    /// Who groups sequences into pools
+    #[arg(long, value_parser = vrsps())]
+    pub(crate) vrsp: Option<Vrsp>,
+    /// Who places tiles on workers
+    #[arg(long, value_enum)]
+    pub(crate) placement: Option<Placement>,
+    /// What VRSP takes for the work of a sequence
+    #[arg(long, value_enum)]
+    pub(crate) proxy: Option<ProxyKind>,
+}
+
+/// What is executed, and how often.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Measure")]
+pub(crate) struct MeasureArgs {
+    /// Where attention is executed
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub(crate) backend: Backend,
+    /// Which pool of the window
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = count_u32)]
+    pub(crate) pool: u32,
+    /// Divide lengths, L and B by N
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) scale: u32,
+    /// Element type
+    #[arg(long, value_enum, default_value = "f32")]
+    pub(crate) dtype: Dtype,
+    /// What stays with a worker from forward to backward
+    #[arg(long, default_value = "recompute", value_parser = backward_modes())]
+    pub(crate) backward: BackwardMode,
+    /// Runs to measure [default: 3; 1 with f64]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) runs: Option<u32>,
+    /// Runs before those [default: 1; 0 with f64]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=10_000))]
+    pub(crate) warmup: Option<u32>,
+    /// Longest wait for a peer
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+}
+
+impl MeasureArgs {
+    /// Runs to measure and runs before those, unless asked for others. The reference kernel is slow and its results do
+    /// not need a second look.
+    pub(crate) fn usual(dtype: Dtype) -> (u32, u32) {
+        match dtype {
+            Dtype::F64 => (1, 0),
+            Dtype::F32 => (3, 1),
+        }
+    }
+
+    /// Runs to measure.
+    pub(crate) fn runs(&self) -> u32 {
+        self.runs.unwrap_or(Self::usual(self.dtype).0)
+    }
+
+    /// Runs before those.
+    pub(crate) fn warmup(&self) -> u32 {
+        self.warmup.unwrap_or(Self::usual(self.dtype).1)
+    }
+}

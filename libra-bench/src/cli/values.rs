@@ -1,0 +1,124 @@
+//! Values of flags: numbers with K, M and G, and names.
+
+use std::fmt;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use libra_sched::vrsp::Vrsp;
+use libra_sched::{BackwardMode, LayoutKind, Mask};
+
+use crate::units::parse_count;
+
+/// How samples become packed sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pack {
+    /// Samples in a row, cut every L tokens.
+    Concat,
+    /// Whole samples only, each where the least room still holds it.
+    BestFit,
+}
+
+/// Who places tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Placement {
+    /// Every tile stays where its queries live.
+    Home,
+    /// Algorithm 2.
+    Paper,
+    /// Head shards over the workers of a sequence.
+    #[value(alias = "ulysses")]
+    HeadShard,
+}
+
+/// What VRSP balances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProxyKind {
+    /// Squared sample lengths.
+    Squares,
+    /// Exact query-key pairs under the mask.
+    Pairs,
+}
+
+/// Element type of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dtype {
+    /// The exact reference kernel: O and dQ must be equal to the last bit.
+    F64,
+    /// The fast kernel: errors at most twice those of plain f32.
+    F32,
+}
+
+/// Where attention is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// Worker threads and channels on this machine.
+    Cpu,
+}
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Columns for people.
+    #[default]
+    Table,
+    /// One document.
+    Json,
+    /// One line a case.
+    Csv,
+    /// Markdown tables.
+    Md,
+}
+
+macro_rules! show_by_name {
+    ($($name:ty),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let value = self.to_possible_value().expect("no value is skipped");
+                f.write_str(value.get_name())
+            }
+        }
+    )*};
+}
+show_by_name!(Pack, Placement, ProxyKind, Dtype, Backend);
+
+/// A count with K, M or G.
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    parse_count(text).map_err(|error| error.to_string())
+}
+
+/// As [`count`], within 32 bits.
+pub(super) fn count_u32(text: &str) -> Result<u32, String> {
+    let count = count(text)?;
+    u32::try_from(count).map_err(|_| format!("`{text}` is too large; legal is 0 to {}", u32::MAX))
+}
+
+/// Seconds, with a fraction if need be.
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok();
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| {
+            format!("`{text}` is not a time; legal is a number of seconds such as 60 or 0.5")
+        })
+}
+
+/// Names of the scheduler's own types, listed in the help.
+pub(super) fn masks() -> impl TypedValueParser<Value = Mask> {
+    PossibleValuesParser::new(["causal", "full"]).try_map(|name| name.parse())
+}
+
+/// As [`masks`].
+pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutKind> {
+    PossibleValuesParser::new(["contiguous", "zigzag"]).try_map(|name| name.parse())
+}
+
+/// As [`masks`].
+pub(super) fn vrsps() -> impl TypedValueParser<Value = Vrsp> {
+    PossibleValuesParser::new(["arrival", "paper"]).try_map(|name| name.parse())
+}
+
+/// As [`masks`].
+pub(super) fn backward_modes() -> impl TypedValueParser<Value = BackwardMode> {
+    PossibleValuesParser::new(["recompute", "stash", "refetch"]).try_map(|name| name.parse())
+}

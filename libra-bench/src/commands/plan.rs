@@ -1,0 +1,274 @@
+//! `plan`: VRSP, then every pool, then files.
+
+use std::path::Path;
+
+use libra_sched::wire;
+use serde_json::{Value, json};
+
+use super::{Context, Outcome, code, excess, percent};
+use crate::cli::{ClusterArgs, PlanArgs, WindowArgs, WorkloadArgs};
+use crate::failure::Failure;
+use crate::measure::{Inter, PoolCase, Source, Summary, WindowPlan, Windows};
+use crate::preset::{Settings, Shapes, command_line};
+use crate::report::{Column, PROGRAM, Report, Table};
+use crate::units::{format_bytes, format_count};
+use crate::{interrupt, store};
+
+pub(super) fn run(
+    context: &Context,
+    workload: &WorkloadArgs,
+    windows: &WindowArgs,
+    cluster: &ClusterArgs,
+    plan: &PlanArgs,
+    output: Option<&Path>,
+) -> Outcome {
+    let source = Source::new(workload)?;
+    let settings = Settings::new(workload, cluster, plan);
+    let shapes = settings.shapes()?;
+    let count = windows.windows.unwrap_or(1);
+    let mut stream = Windows::new(&source, &settings)?;
+    let mut done = Planned::default();
+    let progress = context.progress(
+        "planned",
+        count.saturating_mul(shapes.window.pools().into()),
+    );
+    while done.inters.len() < count as usize && !interrupt::requested() {
+        let Some(window) = stream.next(&shapes)? else {
+            report_end(context, &stream, count, done.inters.len());
+            break;
+        };
+        let pools = window.plan_pools(&shapes, || progress.step())?;
+        let mut cases = Vec::with_capacity(pools.len());
+        for (mut case, plan) in pools {
+            if let Some(directory) = output {
+                let origin = provenance(&source, &settings, &case);
+                case.file = Some(write(directory, &case, &wire::encode_with(&plan, &origin))?);
+            }
+            cases.push(case);
+        }
+        done.add(&window, cases);
+    }
+    drop(progress);
+
+    let mut words = words(&source, &settings, count);
+    if let Some(directory) = output {
+        words.extend(["-o".to_owned(), super::typed(directory)]);
+    }
+    words.extend(super::global_flags(&context.global));
+    let mut report = Report::new("plan", line(&words));
+    report.seed = Some(settings.seed);
+    report.config = config(&source, &settings, count);
+    report.header();
+    report.note(settings.line());
+    report.note(format!("lengths {}", source.name()));
+    report.note("");
+    report.table(pool_table(context, &done.pools));
+    report.note("");
+    add_summary(context, &mut report, &done);
+    report.reproduce(report.reproduce.clone());
+    if context.global.no_timings {
+        done.forget_times();
+    }
+    report.cases = (done.pools.iter())
+        .map(|case| serde_json::to_value(case).expect("numbers and text"))
+        .collect();
+    Ok((report, code()))
+}
+
+/// What has been planned.
+#[derive(Default)]
+pub(super) struct Planned {
+    pub(super) inters: Vec<Inter>,
+    pub(super) pools: Vec<PoolCase>,
+}
+
+impl Planned {
+    pub(super) fn add(&mut self, window: &WindowPlan, cases: Vec<PoolCase>) {
+        self.inters.push(window.inter.clone());
+        self.pools.extend(cases);
+    }
+
+    pub(super) fn forget_times(&mut self) {
+        self.pools.iter_mut().for_each(|pool| pool.plan_ns = None);
+    }
+}
+
+/// Says why there are fewer windows than were asked for, and what was left over.
+fn report_end(context: &Context, stream: &Windows, asked: u64, found: usize) {
+    context.warn(&format!(
+        "{asked} windows asked for, the corpus has {found}"
+    ));
+    if let (sequences @ 1.., tokens) = stream.dropped() {
+        context.detail(&format!(
+            "{sequences} sequences with {tokens} tokens at the end fill no window; --fill-last takes them"
+        ));
+    }
+}
+
+/// Writes a plan; returns its path.
+fn write(directory: &Path, case: &PoolCase, bytes: &[u8]) -> Result<String, Failure> {
+    store::make_directory(directory)?;
+    let name = format!("window-{:04}-pool-{:03}.plan", case.window, case.pool);
+    store::write(directory, &name, bytes)?;
+    Ok(super::typed(&directory.join(name)))
+}
+
+/// Where a plan comes from: equal for equal inputs, wherever and by however many threads it is made.
+fn provenance(source: &Source, settings: &Settings, case: &PoolCase) -> String {
+    let one = Settings {
+        skip_windows: case.window,
+        ..settings.clone()
+    };
+    let command = line(&words(source, &one, 1));
+    format!("{PROGRAM}: {command}; pool {}", case.pool)
+}
+
+/// The words of a `plan` command.
+pub(super) fn words(source: &Source, settings: &Settings, windows: u64) -> Vec<String> {
+    let mut words = vec!["plan".to_owned()];
+    words.extend(source.words());
+    if windows != 1 {
+        words.extend(["--windows".to_owned(), format_count(windows)]);
+    }
+    words.extend(settings.flags());
+    words
+}
+
+/// A command line of this program.
+pub(super) fn line(words: &[String]) -> String {
+    let words = words.iter().map(String::as_str);
+    command_line(std::iter::once("libra-bench").chain(words))
+}
+
+/// What was asked for, in JSON.
+pub(super) fn config(source: &Source, settings: &Settings, windows: u64) -> Value {
+    let mut config = settings.json();
+    config["lengths"] = json!(source.name());
+    config["windows"] = json!(windows);
+    config
+}
+
+fn pool_table(context: &Context, pools: &[PoolCase]) -> Table {
+    let columns = vec![
+        Column::number("window", ""),
+        Column::number("pool", ""),
+        Column::number("ga", ""),
+        Column::number("tiles", ""),
+        Column::number("load", "R-1"),
+        Column::number("home", "R-1"),
+        Column::number("libra", "R-1"),
+        Column::number("bound", "R-1"),
+        Column::number("moved", "bytes"),
+        Column::number("of it", "x-node %"),
+        Column::number("most recv", "bytes"),
+        Column::number("plan", "ms"),
+    ];
+    let row = |case: &PoolCase| {
+        vec![
+            case.window.to_string(),
+            case.pool.to_string(),
+            case.ga.to_string(),
+            case.tiles.to_string(),
+            format!("{:+.3}", case.pool_excess),
+            excess(case.home_excess),
+            excess(case.intra_excess),
+            excess(case.tile_bound_excess),
+            format_bytes(case.moved_bytes),
+            percent(case.cross_node_bytes, case.moved_bytes),
+            format_bytes(case.max_recv_bytes),
+            context.milliseconds(case.plan_ns),
+        ]
+    };
+    Table {
+        columns,
+        rows: pools.iter().map(row).collect(),
+    }
+}
+
+/// The balance before and after, what no placement goes below, and what it costs.
+pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned) {
+    let summary = Summary::new(&done.inters, &done.pools);
+    report.note("imbalance: heaviest over mean, less 1; 0 is perfect");
+    report.table(balance_table(&summary));
+    report
+        .note("without libra: pools in arrival order, every tile computed where its queries live");
+    report.note(format!(
+        "moved a pool and layer forward: {}, Q and O {}, K and V {}; {} % cross nodes",
+        format_bytes(summary.moved_bytes_mean),
+        format_bytes(summary.qo_bytes_mean),
+        format_bytes(summary.kv_bytes_mean),
+        percent(summary.cross_node_bytes_mean, summary.moved_bytes_mean),
+    ));
+    if !context.global.no_timings {
+        report.note(format!(
+            "planned in {} a window (VRSP) and {} a pool (tiles, placement, exchange)",
+            context.time(summary.vrsp_ns_median),
+            context.time(summary.plan_ns_median),
+        ));
+    }
+    let mut value = serde_json::to_value(&summary).expect("numbers and text");
+    if context.global.no_timings {
+        value["vrsp_ns_median"] = Value::Null;
+        value["plan_ns_median"] = Value::Null;
+    }
+    report.more.insert("summary".to_owned(), value);
+}
+
+fn balance_table(summary: &Summary) -> Table {
+    let row = |name: String, numbers: [f64; 3], bound: &str| {
+        let [before, after, least] = numbers.map(excess);
+        vec![name, before, after, least, bound.to_owned()]
+    };
+    let (before, after, least) = (
+        summary.inter_arrival_excess,
+        summary.inter_excess,
+        summary.inter_bound_excess,
+    );
+    let mut rows = Vec::new();
+    let bound = summary.inter_bound.as_str();
+    if summary.windows == 1 {
+        rows.push(row(
+            format!("{} pools of the window", summary.pools),
+            [before.max, after.max, least.max],
+            bound,
+        ));
+    } else {
+        let name = format!("pools of a window, mean of {}", summary.windows);
+        rows.push(row(name, [before.mean, after.mean, least.mean], bound));
+        let name = "pools of a window, worst".to_owned();
+        rows.push(row(name, [before.max, after.max, least.max], bound));
+    }
+    let (before, after, least) = (
+        summary.home_excess,
+        summary.intra_excess,
+        summary.tile_bound_excess,
+    );
+    let name = format!("workers of a pool, mean of {}", summary.pools);
+    rows.push(row(
+        name,
+        [before.mean, after.mean, least.mean],
+        "these tiles",
+    ));
+    let name = "workers of a pool, worst".to_owned();
+    rows.push(row(name, [before.max, after.max, least.max], "these tiles"));
+    Table {
+        columns: vec![
+            Column::text("work of"),
+            Column::number("without", ""),
+            Column::number("libra", ""),
+            Column::number("at best", ""),
+            Column::text("proved from"),
+        ],
+        rows,
+    }
+}
+
+/// Plans the next window of `source`, as `demo` and `run` need it.
+pub(super) fn first_window(
+    source: &Source,
+    settings: &Settings,
+    shapes: &Shapes,
+) -> Result<WindowPlan, Failure> {
+    let window = Windows::new(source, settings)?.next(shapes)?;
+    Ok(window.expect("windows say why there is not a single one"))
+}

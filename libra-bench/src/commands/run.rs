@@ -1,0 +1,298 @@
+//! `run`: one pool for real, Ulysses and Libra side by side.
+
+use serde_json::{Value, json};
+
+use super::plan::{first_window, line};
+use super::{Context, Outcome, code, excess};
+use crate::cli::{ClusterArgs, Dtype, MeasureArgs, PlanArgs, WorkloadArgs};
+use crate::exit;
+use crate::failure::Failure;
+use crate::measure::{
+    Exact, ExecuteOptions, MethodCase, Pool, Source, WindowPlan, execute, least, scaled_pool,
+};
+use crate::preset::{Settings, Shapes};
+use crate::report::{Column, Report, Table};
+use crate::units::format_bytes;
+
+/// Mean computing time of a worker below which times and work were seen to part: with 1 to 6 ms, the busiest worker's
+/// share of the time differed from its share of the work by up to a factor of three.
+const SHORT_NS: u64 = 10_000_000;
+
+pub(super) fn run(
+    context: &Context,
+    workload: &WorkloadArgs,
+    cluster: &ClusterArgs,
+    plan: &PlanArgs,
+    measure: &MeasureArgs,
+) -> Outcome {
+    let source = Source::new(workload)?;
+    let settings = Settings::new(workload, cluster, plan);
+    let shapes = settings.shapes()?;
+    let window = first_window(&source, &settings, &shapes)?;
+    let execution = Execution {
+        source,
+        settings,
+        shapes,
+        measure: measure.clone(),
+    };
+    let mut words = execution.words();
+    words.extend(super::global_flags(&context.global));
+    let mut report = Report::new("run", line(&words));
+    report.seed = Some(execution.settings.seed);
+    report.config = execution.config();
+    report.header();
+    report.note(execution.settings.line());
+    report.note(format!("lengths {}", execution.source.name()));
+    report.note("");
+    let cases = execution.run(context, &window, &mut None, &mut report)?;
+    report.reproduce(report.reproduce.clone());
+    let code = verdict(context, &cases);
+    Ok((report, code))
+}
+
+/// One pool to execute.
+pub(super) struct Execution {
+    pub(super) source: Source,
+    pub(super) settings: Settings,
+    pub(super) shapes: Shapes,
+    pub(super) measure: MeasureArgs,
+}
+
+impl Execution {
+    /// Executes the pool of `window` and adds table and cases to `report`. What is `exact` is kept for another
+    /// precision of the same pool.
+    pub(super) fn run(
+        &self,
+        context: &Context,
+        window: &WindowPlan,
+        exact: &mut Option<Exact>,
+        report: &mut Report,
+    ) -> Result<Vec<MethodCase>, Failure> {
+        let MeasureArgs {
+            pool, scale, dtype, ..
+        } = self.measure;
+        let (runs, warmup) = (self.measure.runs(), self.measure.warmup());
+        let scaled = scaled_pool(window, &self.shapes, &self.settings, pool, scale, dtype)?;
+        let [_, libra] = &scaled.methods;
+        let plan_id = libra_sched::PlanId::of(&libra.plans[0]).to_string();
+        let options = ExecuteOptions {
+            dtype,
+            backward: self.measure.backward,
+            runs,
+            warmup,
+            timeout: self.measure.timeout,
+        };
+        let steps = 2 * (u64::from(runs) + u64::from(warmup));
+        let progress = context.progress("executed", steps);
+        let exact = exact.get_or_insert_with(|| Exact::new(&scaled, self.settings.seed));
+        let mut cases = execute(&scaled, exact, &options, || progress.step())?;
+        drop(progress);
+        self.describe(report, window, &scaled);
+        report.table(table(context, &cases));
+        add_remarks(context, report, &cases);
+        if context.global.no_timings {
+            cases.iter_mut().for_each(forget_times);
+        }
+        let values = cases.iter().map(|case| {
+            let mut value = serde_json::to_value(case).expect("numbers and text");
+            value["plan_id"] = json!((case.method == "libra").then_some(&plan_id));
+            value
+        });
+        report.cases.extend(values);
+        report.plan_id = Some(plan_id);
+        Ok(cases)
+    }
+
+    fn describe(&self, report: &mut Report, window: &WindowPlan, pool: &Pool) {
+        let MeasureArgs {
+            backward,
+            scale,
+            dtype,
+            pool: index,
+            ..
+        } = self.measure;
+        let size = match scale {
+            1 => String::new(),
+            _ => format!(" at 1/{scale} of its tokens"),
+        };
+        report.note(format!(
+            "executed: window {}, pool {index}{size}, forward and backward ({backward}), {dtype}",
+            window.window
+        ));
+        report.note(pool.line.clone());
+    }
+
+    /// The words of the `run` command.
+    pub(super) fn words(&self) -> Vec<String> {
+        let MeasureArgs {
+            backend: _,
+            pool,
+            scale,
+            dtype,
+            backward,
+            timeout: _,
+            ..
+        } = self.measure;
+        let (runs, warmup) = (self.measure.runs(), self.measure.warmup());
+        let (usual_runs, usual_warmup) = MeasureArgs::usual(dtype);
+        let mut words = vec!["run".to_owned()];
+        words.extend(self.source.words());
+        words.extend(self.settings.flags());
+        for (name, value, default) in [
+            ("--pool", pool.to_string(), "0".to_owned()),
+            ("--scale", scale.to_string(), "1".to_owned()),
+            ("--dtype", dtype.to_string(), "f32".to_owned()),
+            ("--backward", backward.to_string(), "recompute".to_owned()),
+            ("-r", runs.to_string(), usual_runs.to_string()),
+            ("-w", warmup.to_string(), usual_warmup.to_string()),
+        ] {
+            if value != default {
+                words.extend([name.to_owned(), value]);
+            }
+        }
+        words
+    }
+
+    /// What was asked for, in JSON.
+    pub(super) fn config(&self) -> Value {
+        let mut config = super::plan::config(&self.source, &self.settings, 1);
+        let measure = &self.measure;
+        config["backend"] = json!(measure.backend.to_string());
+        config["pool"] = json!(measure.pool);
+        config["scale"] = json!(measure.scale);
+        config["dtype"] = json!(measure.dtype.to_string());
+        config["backward"] = json!(measure.backward.to_string());
+        config["runs"] = json!(measure.runs());
+        config["warmup"] = json!(measure.warmup());
+        config["timeout_ms"] = json!(measure.timeout.as_millis() as u64);
+        config
+    }
+}
+
+fn table(context: &Context, cases: &[MethodCase]) -> Table {
+    let columns = vec![
+        Column::text("method"),
+        Column::number("workers", ""),
+        Column::number("work", "R-1"),
+        Column::number("forward", "busiest ms"),
+        Column::number("forward", "mean ms"),
+        Column::number("time", "R-1"),
+        Column::number("backward", "busiest ms"),
+        Column::number("moved", "forward"),
+        Column::number("wrong", ""),
+    ];
+    let row = |case: &MethodCase| {
+        let (busiest, mean) = (least(&case.forward_ns), least(&case.forward_mean_ns));
+        let ratio = match (busiest, mean) {
+            (Some(busiest), Some(mean @ 1..)) if !context.global.no_timings => {
+                excess(busiest as f64 / mean as f64 - 1.0)
+            }
+            _ => "-".to_owned(),
+        };
+        vec![
+            case.method.to_owned(),
+            case.workers.to_string(),
+            excess(case.work_excess),
+            context.milliseconds(busiest),
+            context.milliseconds(mean),
+            ratio,
+            context.milliseconds(least(&case.backward_ns)),
+            format_bytes(case.moved_bytes),
+            case.wrong.to_string(),
+        ]
+    };
+    Table {
+        columns,
+        rows: cases.iter().map(row).collect(),
+    }
+}
+
+/// What `wrong` stands for, what times are, and what improved.
+fn add_remarks(context: &Context, report: &mut Report, cases: &[MethodCase]) {
+    if let [ulysses, libra] = cases {
+        let ratio = |of: fn(&MethodCase) -> &Vec<u64>| {
+            let (ulysses, libra) = (least(of(ulysses))?, least(of(libra))?);
+            (libra > 0 && !context.global.no_timings).then(|| ulysses as f64 / libra as f64)
+        };
+        let mut text = format!(
+            "with libra the busiest worker has {:.2}x less work",
+            ulysses.work_max as f64 / libra.work_max.max(1) as f64
+        );
+        let (forward, backward) = (
+            ratio(|case| &case.forward_ns),
+            ratio(|case| &case.backward_ns),
+        );
+        if let (Some(forward), Some(backward)) = (forward, backward) {
+            text += &format!("; its time: {forward:.2}x less forward, {backward:.2}x backward");
+        }
+        report.note(text);
+    }
+    let legal = match cases.first().map(|case| case.dtype.as_str()) {
+        Some("f64") => {
+            "O and dQ that differ by a bit from unsharded attention, dK and dV by over 1e-12"
+        }
+        _ => "elements further off than twice the worst of plain f32 attention, measured in f64",
+    };
+    report.note(format!("wrong: {legal}"));
+    if context.global.no_timings {
+        return;
+    }
+    let of_runs = match cases.first().map_or(0, |case| case.forward_ns.len()) {
+        0 | 1 => String::new(),
+        runs => format!(", least of {runs} runs"),
+    };
+    report.note(format!(
+        "times: CPU time of computing{of_runs}, as workers share the cores of this machine"
+    ));
+    let mean = cases
+        .iter()
+        .filter_map(|case| least(&case.forward_mean_ns))
+        .min();
+    if mean.is_some_and(|mean| mean < SHORT_NS) {
+        report.note(
+            "times this short follow the work only loosely; a smaller --scale makes them longer",
+        );
+    }
+}
+
+fn forget_times(case: &mut MethodCase) {
+    case.forward_ns.clear();
+    case.forward_mean_ns.clear();
+    case.backward_ns.clear();
+    case.backward_mean_ns.clear();
+    case.forward_tflops = None;
+    case.exposed_fraction = None;
+}
+
+/// The exit code, and a word about every method whose results are wrong.
+pub(super) fn verdict(context: &Context, cases: &[MethodCase]) -> u8 {
+    let mut verdict = code();
+    for case in cases.iter().filter(|case| case.wrong > 0) {
+        let wrong = &case.wrong_in;
+        context.say(
+            "error",
+            "31",
+            &format!(
+                "{} in {}: {} wrong elements (O {}, dQ {}, dK {}, dV {}, differing between runs {}), off by up to {:e}",
+                case.method, case.dtype, case.wrong, wrong.o, wrong.d_q, wrong.d_k, wrong.d_v,
+                wrong.unsteady, case.max_abs_error,
+            ),
+        );
+        verdict = exit::CHECK;
+    }
+    verdict
+}
+
+/// Flags of `run` at their defaults.
+pub(super) fn default_measure(dtype: Dtype, scale: u32) -> MeasureArgs {
+    MeasureArgs {
+        backend: crate::cli::Backend::Cpu,
+        pool: 0,
+        scale,
+        dtype,
+        backward: libra_sched::BackwardMode::Recompute,
+        runs: None,
+        warmup: None,
+        timeout: std::time::Duration::from_secs(600),
+    }
+}

@@ -1,0 +1,15 @@
+//! Finding out: lengths, plans, executions. Returns data, prints nothing.
+
+mod compare;
+mod execute;
+mod pool;
+mod reference;
+mod source;
+mod summary;
+mod window;
+
+pub(crate) use execute::{Exact, ExecuteOptions, MethodCase, execute, least};
+pub(crate) use pool::{Pool, scaled_pool};
+pub(crate) use source::{Source, packed_windows};
+pub(crate) use summary::Summary;
+pub(crate) use window::{Inter, PoolCase, WindowPlan, Windows};

@@ -1,0 +1,101 @@
+//! Many pools in few numbers.
+
+use serde::Serialize;
+
+use super::window::{Inter, PoolCase, median};
+
+/// Mean and largest of some numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    /// Mean.
+    pub(crate) mean: f64,
+    /// Largest.
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let (mut sum, mut count, mut max) = (0.0, 0u32, f64::NEG_INFINITY);
+        for value in values {
+            sum += value;
+            count += 1;
+            max = value.max(max);
+        }
+        if count == 0 {
+            return Self::default();
+        }
+        let mean = sum / f64::from(count);
+        Self { mean, max }
+    }
+}
+
+/// Balance, bytes and times of all windows.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Summary {
+    /// Windows.
+    pub(crate) windows: usize,
+    /// Pools of all windows.
+    pub(crate) pools: usize,
+    /// Heaviest pool of a window over the mean, less 1, in arrival order.
+    pub(crate) inter_arrival_excess: Spread,
+    /// As placed.
+    pub(crate) inter_excess: Spread,
+    /// What no placement goes below.
+    pub(crate) inter_bound_excess: Spread,
+    /// Why, where all windows have one reason.
+    pub(crate) inter_bound: String,
+    /// Heaviest worker of a pool over the mean, less 1, with every tile at home.
+    pub(crate) home_excess: Spread,
+    /// As placed.
+    pub(crate) intra_excess: Spread,
+    /// What no placement of these tiles goes below.
+    pub(crate) tile_bound_excess: Spread,
+    /// Per pool.
+    pub(crate) qo_bytes_mean: u64,
+    /// Per pool.
+    pub(crate) kv_bytes_mean: u64,
+    /// Per pool.
+    pub(crate) moved_bytes_mean: u64,
+    /// Per pool.
+    pub(crate) cross_node_bytes_mean: u64,
+    /// Per window.
+    pub(crate) vrsp_ns_median: Option<u64>,
+    /// Per pool.
+    pub(crate) plan_ns_median: Option<u64>,
+}
+
+impl Summary {
+    /// Of windows and all their pools.
+    pub(crate) fn new(inters: &[Inter], pools: &[PoolCase]) -> Self {
+        let over_windows = |of: fn(&Inter) -> f64| Spread::of(inters.iter().map(of));
+        let over_pools = |of: fn(&PoolCase) -> f64| Spread::of(pools.iter().map(of));
+        let bytes = |of: fn(&PoolCase) -> u64| {
+            let sum: u128 = pools.iter().map(|pool| u128::from(of(pool))).sum();
+            (sum / pools.len().max(1) as u128) as u64
+        };
+        let mut reasons: Vec<&str> = inters.iter().map(|inter| inter.bound.as_str()).collect();
+        reasons.dedup();
+        let mut plan_ns: Vec<u64> = pools.iter().filter_map(|pool| pool.plan_ns).collect();
+        let mut vrsp_ns: Vec<u64> = inters.iter().map(|inter| inter.vrsp_ns).collect();
+        Self {
+            windows: inters.len(),
+            pools: pools.len(),
+            inter_arrival_excess: over_windows(|inter| inter.arrival_excess),
+            inter_excess: over_windows(|inter| inter.excess),
+            inter_bound_excess: over_windows(|inter| inter.bound_excess),
+            inter_bound: match reasons[..] {
+                [one] => one.to_owned(),
+                _ => "several reasons".to_owned(),
+            },
+            home_excess: over_pools(|pool| pool.home_excess),
+            intra_excess: over_pools(|pool| pool.intra_excess),
+            tile_bound_excess: over_pools(|pool| pool.tile_bound_excess),
+            qo_bytes_mean: bytes(|pool| pool.qo_bytes),
+            kv_bytes_mean: bytes(|pool| pool.kv_bytes),
+            moved_bytes_mean: bytes(|pool| pool.moved_bytes),
+            cross_node_bytes_mean: bytes(|pool| pool.cross_node_bytes),
+            vrsp_ns_median: Some(median(&mut vrsp_ns)),
+            plan_ns_median: Some(median(&mut plan_ns)),
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Plans windows: VRSP, then every pool.
+
+use std::time::Instant;
+
+use libra_sched::plan::{PoolPlan, Scratch, plan_pool_with};
+use libra_sched::vrsp::{self, BoundKind, SequencePlacement};
+use libra_sched::wire::PlanId;
+use libra_sched::{PackedLengths, PoolId, Proxy, audit, verify};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::source::{Lengths, Source, windows};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::preset::{Settings, Shapes};
+use crate::workload;
+
+/// VRSP of one window is timed this often.
+const VRSP_RUNS: usize = 9;
+
+/// Windows of a source, one after the other.
+pub(crate) struct Windows {
+    packed: workload::Windows<Lengths>,
+    next: u64,
+}
+
+/// A window's sequences in pools.
+#[derive(Clone, Debug)]
+pub(crate) struct WindowPlan {
+    /// Which window of the corpus.
+    pub(crate) window: u64,
+    /// Sample lengths of every sequence.
+    pub(crate) lengths: PackedLengths,
+    /// Which sequences share a pool.
+    pub(crate) placement: SequencePlacement,
+    /// How well.
+    pub(crate) inter: Inter,
+}
+
+/// Balance of a window's pools: heaviest over mean, less 1, in pairs under the mask.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Inter {
+    /// Pools in arrival order.
+    pub(crate) arrival_excess: f64,
+    /// Pools as placed.
+    pub(crate) excess: f64,
+    /// What no placement goes below.
+    pub(crate) bound_excess: f64,
+    /// Why.
+    pub(crate) bound: String,
+    /// Load over mean, less 1, of each pool.
+    #[serde(skip)]
+    pub(crate) pool_excess: Vec<f64>,
+    /// Median time of placing the sequences.
+    #[serde(skip)]
+    pub(crate) vrsp_ns: u64,
+}
+
+/// One pool in numbers: a case of the `plan` report.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PoolCase {
+    /// Which window of the corpus.
+    pub(crate) window: u64,
+    /// Which pool of it.
+    pub(crate) pool: u32,
+    /// Gradient-accumulation index at which it runs.
+    pub(crate) ga: u32,
+    /// Digest of the plan.
+    pub(crate) plan_id: String,
+    /// Where the plan is.
+    pub(crate) file: Option<String>,
+    /// Number of tiles.
+    pub(crate) tiles: usize,
+    /// KV groups that some tile reads.
+    pub(crate) kv_groups: usize,
+    /// Pairs × query heads.
+    pub(crate) work_total: u64,
+    /// Heaviest pool of the window over their mean, less 1, in arrival order.
+    pub(crate) inter_arrival_excess: f64,
+    /// As placed.
+    pub(crate) inter_excess: f64,
+    /// What no placement goes below.
+    pub(crate) inter_bound_excess: f64,
+    /// This pool over the mean, less 1.
+    pub(crate) pool_excess: f64,
+    /// Heaviest worker over the mean, less 1, were every tile at home.
+    pub(crate) home_excess: f64,
+    /// As placed.
+    pub(crate) intra_excess: f64,
+    /// What no placement of these tiles goes below.
+    pub(crate) tile_bound_excess: f64,
+    /// Bytes of Q and O that move.
+    pub(crate) qo_bytes: u64,
+    /// Bytes of K and V that move.
+    pub(crate) kv_bytes: u64,
+    /// All of them.
+    pub(crate) moved_bytes: u64,
+    /// Most bytes that a worker sends.
+    pub(crate) max_send_bytes: u64,
+    /// Most bytes that a worker receives.
+    pub(crate) max_recv_bytes: u64,
+    /// Bytes between nodes.
+    pub(crate) cross_node_bytes: u64,
+    /// Time to cut, place and derive the exchange.
+    pub(crate) plan_ns: Option<u64>,
+}
+
+impl Windows {
+    /// Windows from the first that `settings` do not skip.
+    pub(crate) fn new(source: &Source, settings: &Settings) -> Result<Self, Failure> {
+        Ok(Self {
+            packed: windows(source.lengths(settings)?, settings)?,
+            next: settings.skip_windows,
+        })
+    }
+
+    /// The next window in pools, if there is one.
+    pub(crate) fn next(&mut self, shapes: &Shapes) -> Result<Option<WindowPlan>, Failure> {
+        let Some(packed) = self.packed.next().transpose()? else {
+            return Ok(None);
+        };
+        let lengths = PackedLengths::new(packed.seq_tokens, packed.sequences)?;
+        let window = self.next;
+        self.next += 1;
+        group(window, lengths, shapes).map(Some)
+    }
+
+    /// Sequences and tokens of the incomplete last window, once there is no next one.
+    pub(crate) fn dropped(&self) -> (u64, u64) {
+        (
+            self.packed.dropped_sequences(),
+            self.packed.dropped_tokens(),
+        )
+    }
+}
+
+/// VRSP, and how good it is.
+fn group(window: u64, lengths: PackedLengths, shapes: &Shapes) -> Result<WindowPlan, Failure> {
+    let size = shapes.window.pool_size() as usize;
+    let weights = lengths.work(shapes.proxy)?;
+    let pairs = lengths.work(Proxy::Pairs(shapes.plan.mask))?;
+    let mut scratch = vrsp::Scratch::default();
+    let mut times = Vec::with_capacity(VRSP_RUNS);
+    let placement = loop {
+        let begin = Instant::now();
+        let placement = vrsp::place_with(&mut scratch, &weights, size, shapes.vrsp)?;
+        times.push(nanoseconds(begin));
+        if times.len() == VRSP_RUNS {
+            break placement;
+        }
+    };
+    let total = pairs.iter().sum();
+    let pools = placement.pools();
+    let excess = |load| audit::excess(load, total, pools);
+    let heaviest = |loads: &[u64]| loads.iter().copied().max().unwrap_or(0);
+    let arrival = vrsp::place(&pairs, size, vrsp::Vrsp::Arrival)?;
+    // The proxy that decided may not be what is computed.
+    let loads: Vec<u64> = (0..pools)
+        .map(|pool| placement.members(PoolId::new(pool)))
+        .map(|members| members.iter().map(|member| pairs[member.index()]).sum())
+        .collect();
+    let bound = vrsp::lower_bound(&pairs, size)?;
+    let inter = Inter {
+        arrival_excess: excess(heaviest(arrival.loads())),
+        excess: excess(heaviest(&loads)),
+        bound_excess: excess(bound.load),
+        bound: bound_name(bound.kind),
+        pool_excess: loads.iter().map(|&load| excess(load)).collect(),
+        vrsp_ns: median(&mut times),
+    };
+    Ok(WindowPlan {
+        window,
+        lengths,
+        placement,
+        inter,
+    })
+}
+
+/// The argument of a bound in few words.
+fn bound_name(kind: BoundKind) -> String {
+    match kind {
+        BoundKind::Mean => "mean".to_owned(),
+        BoundKind::Heaviest => "heaviest sequence".to_owned(),
+        BoundKind::Pigeonhole { members } => format!("{members} heavy in one pool"),
+        _ => "other".to_owned(),
+    }
+}
+
+impl WindowPlan {
+    /// Lengths of `pool`, slot by slot.
+    pub(crate) fn pool_lengths(&self, pool: u32) -> Result<PackedLengths, Failure> {
+        let members = self.placement.members(PoolId(pool));
+        Ok(self.lengths.select(members)?)
+    }
+
+    /// Plans every pool in parallel; pools not begun when the user asks for an end are left out.
+    pub(crate) fn plan_pools(
+        &self,
+        shapes: &Shapes,
+        step: impl Fn() + Sync,
+    ) -> Result<Vec<(PoolCase, PoolPlan)>, Failure> {
+        let pools: Vec<Option<Result<_, Failure>>> = (0..self.placement.pools() as u32)
+            .into_par_iter()
+            .map_init(Scratch::default, |scratch, pool| {
+                if interrupt::requested() {
+                    return None;
+                }
+                let planned = self.plan_one(scratch, shapes, pool);
+                step();
+                Some(planned)
+            })
+            .collect();
+        // In order, so that the first error does not depend on threads.
+        pools.into_iter().flatten().collect()
+    }
+
+    fn plan_one(
+        &self,
+        scratch: &mut Scratch,
+        shapes: &Shapes,
+        pool: u32,
+    ) -> Result<(PoolCase, PoolPlan), Failure> {
+        let lengths = self.pool_lengths(pool)?;
+        let begin = Instant::now();
+        let plan = plan_pool_with(
+            scratch,
+            &lengths,
+            &shapes.layout,
+            &shapes.heads,
+            &shapes.plan,
+        )?;
+        let plan_ns = nanoseconds(begin);
+        if let [first, rest @ ..] = &verify::check(&plan)[..] {
+            return Err(Failure::Planner {
+                window: self.window,
+                pool,
+                count: 1 + rest.len(),
+                first: first.to_string(),
+            });
+        }
+        let audit = audit::audit(&plan, shapes.topology);
+        let largest = |bytes: &[u64]| bytes.iter().copied().max().unwrap_or(0);
+        let case = PoolCase {
+            window: self.window,
+            pool,
+            ga: shapes.window.ga_of_pool(pool),
+            plan_id: PlanId::of(&plan).to_string(),
+            file: None,
+            tiles: plan.tiles.len(),
+            kv_groups: plan.kv_groups(),
+            work_total: audit.work_total,
+            inter_arrival_excess: self.inter.arrival_excess,
+            inter_excess: self.inter.excess,
+            inter_bound_excess: self.inter.bound_excess,
+            pool_excess: self.inter.pool_excess[pool as usize],
+            home_excess: audit.home_excess(),
+            intra_excess: audit.intra_excess(),
+            tile_bound_excess: audit.tile_bound_excess(),
+            qo_bytes: audit.qo_bytes,
+            kv_bytes: audit.kv_bytes,
+            moved_bytes: audit.moved_bytes(),
+            max_send_bytes: largest(&audit.sent_bytes),
+            max_recv_bytes: largest(&audit.received_bytes),
+            cross_node_bytes: audit.cross_node_bytes,
+            plan_ns: Some(plan_ns),
+        };
+        Ok((case, plan))
+    }
+}
+
+fn nanoseconds(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The middle value, the lower one of two; 0 of none.
+pub(crate) fn median(times: &mut [u64]) -> u64 {
+    times.sort_unstable();
+    times
+        .get(times.len().saturating_sub(1) / 2)
+        .copied()
+        .unwrap_or(0)
+}

@@ -1,0 +1,380 @@
+//! Presets, what a command line makes of them, and the command line that makes the same again.
+
+use clap::ValueEnum;
+use libra_sched::vrsp::Vrsp;
+use libra_sched::{
+    ElementBytes, Error, HeadSplit, LayoutKind, Mask, Placer, PlanConfig, Proxy, Slack,
+    TokenLayout, Topology, WindowShape,
+};
+use serde_json::{Value, json};
+
+use crate::cli::{ClusterArgs, Pack, Placement, PlanArgs, ProxyKind, WorkloadArgs};
+use crate::units::format_count;
+
+/// Values for all flags, named by intent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
+    /// The paper's window at 256K tokens: GBS 128, DP 16, CP 8, P 8
+    #[default]
+    #[value(name = "paper-256k")]
+    Paper256K,
+    /// The paper's window at 1M tokens: GBS 32, DP 16, CP 16, P 8
+    #[value(name = "paper-1m")]
+    Paper1M,
+    /// The smallest numbers that reach every branch
+    Tiny,
+}
+
+impl Preset {
+    /// Its name on the command line.
+    fn name(self) -> String {
+        let value = self.to_possible_value().expect("no preset is skipped");
+        value.get_name().to_owned()
+    }
+
+    /// Its values.
+    fn settings(self) -> Settings {
+        let paper = Settings {
+            preset: self,
+            seed: 7,
+            tokens: 256 << 10,
+            gbs: 128,
+            pack: Pack::Concat,
+            fill_last: false,
+            skip_windows: 0,
+            dp: 16,
+            cp: 8,
+            gpus_per_node: 8,
+            max_recv_bytes: None,
+            pool_size: 8,
+            head_shards: 2,
+            block_tokens: 4096,
+            chunks: 4,
+            slack: Slack::PAPER,
+            q_heads: 32,
+            kv_heads: 8,
+            head_dim: 128,
+            v_head_dim: None,
+            mask: Mask::Causal,
+            layout: LayoutKind::Contiguous,
+            vrsp: Vrsp::Paper,
+            placement: Placement::Paper,
+            proxy: ProxyKind::Pairs,
+        };
+        match self {
+            Self::Paper256K => paper,
+            Self::Paper1M => Settings {
+                tokens: 1 << 20,
+                gbs: 32,
+                cp: 16,
+                block_tokens: 8192,
+                ..paper
+            },
+            // Two pools an index, two indices, two KV heads a shard's worth of queries each, two
+            // chunks, and blocks that cut samples.
+            Self::Tiny => Settings {
+                tokens: 64,
+                gbs: 8,
+                dp: 4,
+                cp: 2,
+                gpus_per_node: 2,
+                pool_size: 2,
+                block_tokens: 8,
+                chunks: 2,
+                q_heads: 4,
+                kv_heads: 2,
+                head_dim: 8,
+                ..paper
+            },
+        }
+    }
+}
+
+/// Everything that decides a plan, beside the lengths.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)] // The names are those of the flags.
+pub(crate) struct Settings {
+    pub(crate) preset: Preset,
+    pub(crate) seed: u64,
+    pub(crate) tokens: u64,
+    pub(crate) gbs: u32,
+    pub(crate) pack: Pack,
+    pub(crate) fill_last: bool,
+    pub(crate) skip_windows: u64,
+    pub(crate) dp: u32,
+    pub(crate) cp: u32,
+    pub(crate) gpus_per_node: u32,
+    pub(crate) max_recv_bytes: Option<u64>,
+    pub(crate) pool_size: u32,
+    pub(crate) head_shards: u32,
+    pub(crate) block_tokens: u32,
+    pub(crate) chunks: u32,
+    pub(crate) slack: Slack,
+    pub(crate) q_heads: u32,
+    pub(crate) kv_heads: u32,
+    pub(crate) head_dim: u32,
+    pub(crate) v_head_dim: Option<u32>,
+    pub(crate) mask: Mask,
+    pub(crate) layout: LayoutKind,
+    pub(crate) vrsp: Vrsp,
+    pub(crate) placement: Placement,
+    pub(crate) proxy: ProxyKind,
+}
+
+/// The scheduler's shapes of a window, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Shapes {
+    /// DP, CP, P.
+    pub(crate) window: WindowShape,
+    /// Heads, shards, chunks.
+    pub(crate) heads: HeadSplit,
+    /// Home of every token.
+    pub(crate) layout: TokenLayout,
+    /// Mask, blocks, placer.
+    pub(crate) plan: PlanConfig,
+    /// Nodes.
+    pub(crate) topology: Topology,
+    /// What VRSP balances.
+    pub(crate) proxy: Proxy,
+    /// Who fills pools.
+    pub(crate) vrsp: Vrsp,
+}
+
+impl Settings {
+    /// The preset of `workload`, and what the command line says instead.
+    pub(crate) fn new(workload: &WorkloadArgs, cluster: &ClusterArgs, plan: &PlanArgs) -> Self {
+        let preset = workload.preset.settings();
+        Self {
+            preset: workload.preset,
+            seed: workload.seed.unwrap_or(preset.seed),
+            tokens: workload.tokens.unwrap_or(preset.tokens),
+            gbs: workload.gbs.unwrap_or(preset.gbs),
+            pack: workload.pack.unwrap_or(preset.pack),
+            fill_last: workload.fill_last,
+            skip_windows: workload.skip_windows,
+            dp: cluster.dp.unwrap_or(preset.dp),
+            cp: cluster.cp.unwrap_or(preset.cp),
+            gpus_per_node: cluster.gpus_per_node.unwrap_or(preset.gpus_per_node),
+            max_recv_bytes: cluster.max_recv_bytes,
+            pool_size: plan.pool_size.unwrap_or(preset.pool_size),
+            head_shards: plan.head_shards.unwrap_or(preset.head_shards),
+            block_tokens: plan.block.unwrap_or(preset.block_tokens),
+            chunks: plan.chunks.unwrap_or(preset.chunks),
+            slack: plan.slack.unwrap_or(preset.slack),
+            q_heads: plan.q_heads.unwrap_or(preset.q_heads),
+            kv_heads: plan.kv_heads.unwrap_or(preset.kv_heads),
+            head_dim: plan.head_dim.unwrap_or(preset.head_dim),
+            v_head_dim: plan.v_head_dim,
+            mask: plan.mask.unwrap_or(preset.mask),
+            layout: plan.layout.unwrap_or(preset.layout),
+            vrsp: plan.vrsp.unwrap_or(preset.vrsp),
+            placement: plan.placement.unwrap_or(preset.placement),
+            proxy: plan.proxy.unwrap_or(preset.proxy),
+        }
+    }
+
+    /// Checks what must go together.
+    pub(crate) fn shapes(&self) -> Result<Shapes, Error> {
+        let window = WindowShape::new(self.tokens, self.gbs, self.dp, self.cp, self.pool_size)?;
+        let heads = HeadSplit::new(
+            self.q_heads,
+            self.kv_heads,
+            self.head_dim,
+            self.v_head_dim.unwrap_or(self.head_dim),
+            self.head_shards,
+            self.chunks,
+        )?;
+        if self.block_tokens == 0 {
+            return Err(Error::Zero {
+                name: "block tokens",
+            });
+        }
+        let (slots, cp) = (window.pool_size(), window.cp());
+        Ok(Shapes {
+            layout: TokenLayout::new(self.layout, slots, window.seq_tokens(), cp)?,
+            window,
+            heads,
+            plan: PlanConfig {
+                mask: self.mask,
+                block_tokens: self.block_tokens,
+                placer: match self.placement {
+                    Placement::Home => Placer::Home,
+                    Placement::Paper => Placer::Paper(self.slack),
+                    Placement::HeadShard => Placer::HeadShard,
+                },
+                bytes: ElementBytes::BF16,
+                max_recv_bytes: self.max_recv_bytes,
+            },
+            topology: Topology::new(self.gpus_per_node)?,
+            proxy: match self.proxy {
+                ProxyKind::Squares => Proxy::SumSquares,
+                ProxyKind::Pairs => Proxy::Pairs(self.mask),
+            },
+            vrsp: self.vrsp,
+        })
+    }
+
+    /// Flags that differ from the preset's, as they are typed.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let mut flags = Vec::new();
+        if self.preset != Preset::default() {
+            flags.extend(["--preset".to_owned(), self.preset.name()]);
+        }
+        let preset = self.preset.settings();
+        for ((name, value), (_, default)) in self.values().into_iter().zip(preset.values()) {
+            if value != default {
+                flags.push(name.to_owned());
+                // A switch has no value.
+                flags.extend(value.filter(|value| !value.is_empty()));
+            }
+        }
+        flags
+    }
+
+    /// Every flag and its value; empty for a switch that is on.
+    fn values(&self) -> [(&'static str, Option<String>); 24] {
+        let count = |count: u64| Some(format_count(count));
+        let count32 = |count: u32| Some(format_count(count.into()));
+        [
+            ("--seed", Some(self.seed.to_string())),
+            ("--tokens", count(self.tokens)),
+            ("--gbs", count32(self.gbs)),
+            ("--pack", Some(self.pack.to_string())),
+            ("--fill-last", self.fill_last.then(String::new)),
+            ("--skip-windows", count(self.skip_windows)),
+            ("--dp", count32(self.dp)),
+            ("--cp", count32(self.cp)),
+            ("--gpus-per-node", count32(self.gpus_per_node)),
+            ("--max-recv-bytes", self.max_recv_bytes.map(format_count)),
+            ("-P", count32(self.pool_size)),
+            ("-H", count32(self.head_shards)),
+            ("-B", count32(self.block_tokens)),
+            ("-M", count32(self.chunks)),
+            ("--slack", Some(self.slack.to_string())),
+            ("--q-heads", count32(self.q_heads)),
+            ("--kv-heads", count32(self.kv_heads)),
+            ("--head-dim", count32(self.head_dim)),
+            ("--v-head-dim", self.v_head_dim.and_then(count32)),
+            ("--mask", Some(self.mask.to_string())),
+            ("--layout", Some(self.layout.to_string())),
+            ("--vrsp", Some(self.vrsp.to_string())),
+            ("--placement", Some(self.placement.to_string())),
+            ("--proxy", Some(self.proxy.to_string())),
+        ]
+    }
+
+    /// The settings in JSON, by the names of the report format.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "preset": self.preset.name(),
+            "tokens": self.tokens,
+            "gbs": self.gbs,
+            "pack": self.pack.to_string(),
+            "fill_last": self.fill_last,
+            "skip_windows": self.skip_windows,
+            "dp": self.dp,
+            "cp": self.cp,
+            "gpus_per_node": self.gpus_per_node,
+            "max_recv_bytes": self.max_recv_bytes,
+            "pool_size": self.pool_size,
+            "head_shards": self.head_shards,
+            "block_tokens": self.block_tokens,
+            "chunks": self.chunks,
+            "slack": self.slack.ppm() as f64 / 1e6,
+            "q_heads": self.q_heads,
+            "kv_heads": self.kv_heads,
+            "head_dim": self.head_dim,
+            "v_head_dim": self.v_head_dim.unwrap_or(self.head_dim),
+            "mask": self.mask.to_string(),
+            "layout": self.layout.to_string(),
+            "vrsp": self.vrsp.to_string(),
+            "placement": self.placement.to_string(),
+            "proxy": self.proxy.to_string(),
+        })
+    }
+
+    /// The settings in one line under 100 characters.
+    pub(crate) fn line(&self) -> String {
+        let count = |number: u64| format_count(number);
+        let width = match self.v_head_dim {
+            Some(v) => format!("{}/{v}", self.head_dim),
+            None => self.head_dim.to_string(),
+        };
+        format!(
+            "L={} GBS={} DP={} CP={}  P={} H={} B={} M={}  slack {}  heads {}/{}x{width} {}",
+            count(self.tokens),
+            self.gbs,
+            self.dp,
+            self.cp,
+            self.pool_size,
+            self.head_shards,
+            count(self.block_tokens.into()),
+            self.chunks,
+            self.slack,
+            self.q_heads,
+            self.kv_heads,
+            self.mask,
+        )
+    }
+}
+
+/// A command line that a shell reads as `words`.
+pub(crate) fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words = words.into_iter().map(|word| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::parse_count;
+
+    #[test]
+    fn every_preset_is_a_legal_shape() {
+        for preset in Preset::value_variants() {
+            assert!(preset.settings().shapes().is_ok(), "{preset:?}");
+            assert!(parse_count(&format_count(preset.settings().tokens)).is_ok());
+        }
+    }
+
+    #[test]
+    fn tiny_reaches_every_branch() {
+        let shapes = Preset::Tiny.settings().shapes().expect("legal");
+        assert!(shapes.window.pools_per_ga() > 1 && shapes.window.ga() > 1);
+        assert!(shapes.window.workers() > shapes.topology.gpus_per_node());
+        assert!(shapes.heads.group() > 1 && shapes.heads.chunks() > 1);
+        // Several blocks a fragment, several fragments a sequence.
+        assert!(shapes.plan.block_tokens * shapes.window.cp() < shapes.window.seq_tokens());
+    }
+
+    #[test]
+    fn only_what_differs_from_the_preset_is_typed_again() {
+        let settings = Settings {
+            pool_size: 4,
+            fill_last: true,
+            v_head_dim: Some(64),
+            ..Preset::Tiny.settings()
+        };
+        let flags = settings.flags();
+        assert_eq!(
+            flags.join(" "),
+            "--preset tiny --fill-last -P 4 --v-head-dim 64"
+        );
+        assert_eq!(Preset::default().settings().flags(), [""; 0]);
+    }
+
+    #[test]
+    fn words_that_a_shell_would_change_are_quoted() {
+        assert_eq!(
+            command_line(["plan", "a b.txt", "it's", "-P", "4"]),
+            r"plan 'a b.txt' 'it'\''s' -P 4"
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! What people read, as snapshots. Blanks at ends of lines are not part of them.
+
+use super::{run, stdout};
+
+fn trimmed(text: &str) -> String {
+    let lines = text.lines().map(str::trim_end);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn help() {
+    insta::assert_snapshot!("help", trimmed(&stdout("--help")));
+    for command in ["demo", "corpus", "plan", "show", "check", "run", "doctor"] {
+        let text = stdout(&format!("{command} --help"));
+        insta::assert_snapshot!(format!("help-{command}"), trimmed(&text));
+    }
+}
+
+#[test]
+fn tables() {
+    let plan = stdout("plan linux-6.1 --skip-windows 1 --no-timings");
+    insta::assert_snapshot!("plan", trimmed(&plan));
+    let windows = stdout("plan linux-6.1 --preset tiny --windows 3 --no-timings");
+    insta::assert_snapshot!("plan-windows", trimmed(&windows));
+    insta::assert_snapshot!("corpus", trimmed(&stdout("corpus linux-6.1")));
+
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = folder.path();
+    let plan = [
+        "plan",
+        "--dist",
+        "lognormal:12,1",
+        "--preset",
+        "tiny",
+        "-o",
+        ".",
+    ];
+    assert_eq!(super::run_at(at, &plan).code, 0);
+    let file = "window-0000-pool-001.plan";
+    for (name, flags) in [
+        ("show", &["--gpus-per-node", "2"][..]),
+        ("show-worker", &["--worker", "1"]),
+        ("show-transfers", &["--transfers"]),
+    ] {
+        let done = super::run_at(at, &[&["show", file], flags].concat());
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+        insta::assert_snapshot!(name, trimmed(&done.stdout));
+    }
+}
+
+#[test]
+fn demo() {
+    let done = run("demo --no-timings --progress off");
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("demo", trimmed(&done.stdout));
+
+    // The command below each table prints the same table.
+    let mut rows: Vec<&str> = Vec::new();
+    let mut commands = 0;
+    for line in done.stdout.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+        if let Some(command) = line.strip_prefix("# Reproduce: libra-bench ") {
+            let printed = stdout(&format!("{command} --no-timings --progress off"));
+            let missing: Vec<&&str> = rows.iter().filter(|row| !printed.contains(*row)).collect();
+            assert_eq!(missing, [&""; 0], "{command}");
+            commands += 1;
+            rows.clear();
+        } else if line.starts_with(' ') {
+            rows.push(line);
+        }
+    }
+    assert_eq!((commands, rows), (3, Vec::new()));
+}

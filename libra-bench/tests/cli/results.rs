@@ -1,0 +1,109 @@
+//! Executed pools: right in every mode, told about in JSON.
+
+use serde_json::Value;
+
+use super::json;
+
+/// A pool of the bundled corpus at a size for tests: 4 sequences of 256 tokens on 8 workers.
+const POOL: &str = "run linux-6.1 --tokens 32K --gbs 8 --dp 4 --cp 2 -P 4 -B 2K \
+                    --q-heads 8 --kv-heads 2 --head-dim 8 --scale 128";
+
+fn wrong(report: &Value) -> Vec<u64> {
+    let cases = report["cases"].as_array().expect("a list").iter();
+    cases
+        .map(|case| case["wrong"].as_u64().expect("a number"))
+        .collect()
+}
+
+#[test]
+fn results_in_f64_are_exact_in_every_mode() {
+    for backward in ["recompute", "stash", "refetch"] {
+        for layout in ["contiguous", "zigzag"] {
+            for mask in ["causal", "full"] {
+                let flags = format!("--backward {backward} --layout {layout} --mask {mask}");
+                let report = json(&format!("{POOL} --dtype f64 {flags}"));
+                assert_eq!(wrong(&report), [0, 0], "{flags}");
+            }
+        }
+    }
+}
+
+#[test]
+fn results_in_f32_are_as_good_as_plain_attention() {
+    for mask in ["causal", "full"] {
+        let report = json(&format!("{POOL} --mask {mask} --backward stash"));
+        assert_eq!(wrong(&report), [0, 0], "{mask}");
+        for case in report["cases"].as_array().expect("a list") {
+            let number = |field: &str| case[field].as_f64().expect("a number");
+            assert!(number("max_abs_error") <= 2.0 * number("reference_abs_error"));
+        }
+    }
+}
+
+#[test]
+fn the_run_report_has_every_promised_field() {
+    let report = json(&format!("{POOL} -r 2 -w 0"));
+    assert_eq!(report["command"], "run");
+    assert!(report["plan_id"].is_string());
+    let cases = report["cases"].as_array().expect("a list");
+    let methods: Vec<&Value> = cases.iter().map(|case| &case["method"]).collect();
+    assert_eq!(methods, ["ulysses", "libra"]);
+    for case in cases {
+        for field in [
+            "forward_ns",
+            "backward_ns",
+            "forward_mean_ns",
+            "backward_mean_ns",
+        ] {
+            assert_eq!(case[field].as_array().map(Vec::len), Some(2), "{field}");
+        }
+        for field in [
+            "workers",
+            "forward_tflops",
+            "exposed_fraction",
+            "max_abs_error",
+            "reference_abs_error",
+            "wrong",
+            "moved_bytes",
+        ] {
+            assert!(case[field].is_number(), "{field}");
+        }
+        assert_eq!(case["backend"], "cpu");
+        assert_eq!(case["workers"], 8);
+    }
+}
+
+#[test]
+fn every_placement_computes_the_same() {
+    for placement in ["home", "paper", "ulysses"] {
+        let report = json(&format!("{POOL} --dtype f64 --placement {placement}"));
+        assert_eq!(wrong(&report), [0, 0], "{placement}");
+    }
+}
+
+#[test]
+fn empty_sequences_have_no_results_to_be_wrong() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("a.txt"), "30\n40\n").expect("written");
+    for pool in ["0", "3"] {
+        for dtype in ["f32", "f64"] {
+            let arguments = [
+                "run",
+                "a.txt",
+                "--preset",
+                "tiny",
+                "--fill-last",
+                "--pool",
+                pool,
+                "--dtype",
+                dtype,
+                "--format",
+                "json",
+            ];
+            let done = super::run_at(folder.path(), &arguments);
+            assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+            let report: Value = serde_json::from_str(&done.stdout).expect("JSON");
+            assert_eq!(wrong(&report), [0, 0], "pool {pool} in {dtype}");
+        }
+    }
+}

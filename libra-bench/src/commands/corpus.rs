@@ -11,7 +11,7 @@ use crate::preset::Settings;
 use crate::report::{Column, Report, Table};
 use crate::units::format_count;
 use crate::workload::stats::{expected_excess, pool_size_for};
-use crate::workload::{Bucket, CorpusStats, PackError, PackedStats};
+use crate::workload::{Bucket, CorpusStats, PackError, Packed, PackedStats};
 
 /// Most samples drawn from a distribution.
 const SAMPLES_MAX: usize = 100_000_000;
@@ -62,6 +62,8 @@ pub(super) fn run(context: &Context, workload: &WorkloadArgs, windows: &WindowAr
     if let Some(stats) = PackedStats::of(&packed) {
         report.note("");
         sequences(&mut report, &stats, &settings, packed.len());
+        within_windows(&mut report, &packed);
+        pool_sizes(&mut report, &stats, &settings);
     }
     report.reproduce(report.reproduce.clone());
     Ok((report, code()))
@@ -127,10 +129,39 @@ fn sequences(report: &mut Report, stats: &PackedStats, settings: &Settings, wind
         stats.padding_tokens,
     ));
     report.note(format!(
-        "work of a sequence (sum of squares): CV {:.3}, heaviest over mean {:.3}",
+        "work of a sequence (sum of squares), all windows: CV {:.3}, heaviest over mean {:.3}",
         stats.work_cv, stats.work_max_over_mean,
     ));
     report.table(histogram("work", "sequences", &stats.histogram));
+    report.more.insert("packed".to_owned(), json!(stats));
+}
+
+/// What one optimizer step sees: the same figures window by window.
+fn within_windows(report: &mut Report, packed: &[Packed]) {
+    let each: Vec<PackedStats> = packed.iter().filter_map(|w| PackedStats::of([w])).collect();
+    let mean_and_worst = |of: fn(&PackedStats) -> f64| {
+        let worst = each.iter().map(of).fold(0.0, f64::max);
+        (each.iter().map(of).sum::<f64>() / each.len() as f64, worst)
+    };
+    let (cv_mean, cv_max) = mean_and_worst(|stats| stats.work_cv);
+    let (phi_mean, phi_max) = mean_and_worst(|stats| stats.work_max_over_mean);
+    report.note(format!(
+        "within a window: CV {cv_mean:.3} on average, {cv_max:.3} at worst; heaviest over mean {phi_mean:.3} on \
+         average, {phi_max:.3} at worst"
+    ));
+    report.more.insert(
+        "within_window".to_owned(),
+        json!({
+            "work_cv_mean": cv_mean,
+            "work_cv_max": cv_max,
+            "work_max_over_mean_mean": phi_mean,
+            "work_max_over_mean_max": phi_max,
+        }),
+    );
+}
+
+/// What the estimate for pools in random order says.
+fn pool_sizes(report: &mut Report, stats: &PackedStats, settings: &Settings) {
     report.note("");
     report.note("pools in random order: how far the heaviest is expected above the mean");
     let mut rows = Vec::new();
@@ -155,7 +186,6 @@ fn sequences(report: &mut Report, stats: &PackedStats, settings: &Settings, wind
         asked.push(json!({ "excess": target, "pool_size": pool_size }));
         report.note(format!("an excess of {target} asks for P = {pool_size}"));
     }
-    report.more.insert("packed".to_owned(), json!(stats));
     report.more.insert("pool_size_for".to_owned(), json!(asked));
 }
 

@@ -15,7 +15,7 @@ use crate::units::format_count;
 /// Most bytes of tensors that a run may hold.
 const BYTES_MAX: u64 = 4 << 30;
 /// Most pairs × query heads × head width that a run may compute.
-const OPERATIONS_MAX: f64 = 2e11;
+const OPERATIONS_MAX: f64 = 5e10;
 /// Bytes a run holds for each element of Q, K, V, O and their gradients: inputs, results, references and what workers
 /// hold and stage.
 const BYTES_PER_ELEMENT: u64 = 32;

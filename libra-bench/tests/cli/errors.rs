@@ -188,8 +188,8 @@ fn a_run_must_fit_the_machine_and_the_window() {
     refuses(
         "run --dist lognormal:128K,0 --preset tiny --tokens 128K",
         3,
-        "error: the pool asks for 5.5e11 multiplications a method, the limit is 2.0e11\n\
-         hint: --scale 2 divides the tokens and fits",
+        "error: the pool asks for 5.5e11 multiplications a method, the limit is 5.0e10\n\
+         hint: --scale 4 divides the tokens and fits",
     );
     refuses(
         "run linux-6.1 --preset tiny --pool 4",

@@ -26,7 +26,7 @@ pub struct TileSet {
 }
 
 impl TileSet {
-    /// Tiles that something other than [`cut`] made, in any order.
+    /// Tiles that something other than [`cut`](super::cut) made, in any order.
     ///
     /// # Errors
     /// A tile beyond its slot, shards, workers or samples, or work that adds up beyond 64 bits.

@@ -61,7 +61,7 @@ struct Row {
 }
 
 /// Column, label and style.
-const SERIES: [(&str, &str, &str); 5] = [
+const SERIES: [(&str, &str, &str); 6] = [
     ("arrival", "arrival order", "stroke:#8a8a8a"),
     ("random", "random order", "stroke:#1f6fb4"),
     (
@@ -70,6 +70,11 @@ const SERIES: [(&str, &str, &str); 5] = [
         "stroke:#1f6fb4;stroke-dasharray:2 4",
     ),
     ("vrsp", "VRSP", "stroke:#c8321e;stroke-width:2.5"),
+    (
+        "certified",
+        "certified VRSP",
+        "stroke:#2a8a3c;stroke-width:2.5",
+    ),
     (
         "bound",
         "no placement goes below",
@@ -98,6 +103,7 @@ fn measure(corpus: &'static str, windows: &[PackedLengths], pool_size: usize) ->
             random / shuffles.len() as f64,
             stats::expected_excess(variation(&work), pool_size as u64, GBS.into()),
             heaviest(&work, Vrsp::Paper),
+            heaviest(&work, Vrsp::Certified),
             excess(bound.load, total, pools),
         ];
         for (sum, value) in sums.iter_mut().zip(values) {

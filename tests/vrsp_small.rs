@@ -27,6 +27,8 @@ struct Row {
     worst: (u64, u64),
     /// Cases in which the lower bound is the optimum.
     tight: u64,
+    /// Cases in which certified VRSP is the optimum.
+    certified: u64,
 }
 
 /// Calls `visit` with every non-increasing list of `count` weights up to `most`.
@@ -52,6 +54,7 @@ fn measure(pools: usize, size: usize, most: u64) -> Row {
         ratios: 0,
         worst: (1, 1),
         tight: 0,
+        certified: 0,
     };
     each_window(pools * size, most, &mut |work| {
         let placed = vrsp::place(work, size, Vrsp::Paper).expect("P divides the window");
@@ -69,6 +72,13 @@ fn measure(pools: usize, size: usize, most: u64) -> Row {
             3 * k * heavy <= (4 * k - 1) * best,
             "{work:?} by {size}: {heavy} over {best}"
         );
+        let certified = vrsp::place(work, size, Vrsp::Certified).expect("P divides the window");
+        let certified = certified.loads().iter().copied().max().unwrap_or(0);
+        assert!(
+            (optimum..=heaviest).contains(&certified),
+            "{work:?} by {size}: {certified}"
+        );
+        row.certified += u64::from(certified == optimum);
         row.cases += 1;
         row.optimal += u64::from(heaviest == optimum);
         row.tight += u64::from(bound == optimum);
@@ -98,6 +108,7 @@ fn one_pool_and_pools_of_one_are_always_optimal() {
         for (pools, size) in [(1, sequences), (sequences, 1)] {
             let row = measure(pools, size, 4);
             assert_eq!((row.optimal, row.worst), (row.cases, (1, 1)));
+            assert_eq!(row.certified, row.cases);
         }
     }
 }
@@ -105,8 +116,8 @@ fn one_pool_and_pools_of_one_are_always_optimal() {
 #[test]
 fn algorithm_1_is_within_its_bound_of_the_best_partition_on_every_small_window() {
     let mut text = String::from(
-        "| K | P | weights | windows | optimal | mean ratio | worst ratio | bound | lower bound tight |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+        "| K | P | weights | windows | optimal | mean ratio | worst ratio | bound | certified optimal | lower bound tight |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for (pools, size, most) in SHAPES {
         let Row {
@@ -115,18 +126,24 @@ fn algorithm_1_is_within_its_bound_of_the_best_partition_on_every_small_window()
             ratios,
             worst,
             tight,
+            certified,
         } = measure(pools, size, most);
         let percent = |part: u64| {
             let tenths = (u128::from(part) * 2_000 / u128::from(cases)).div_ceil(2);
             format!("{}.{} %", tenths / 10, tenths % 10)
         };
+        if pools == 2 {
+            // The split of two pools is exact.
+            assert_eq!(certified, cases);
+        }
         let (k, optimal, tight) = (pools as u128, percent(optimal), percent(tight));
+        let certified = percent(certified);
         let mean = decimal(ratios, 1_000_000_000 * u128::from(cases));
         let ratio = decimal(worst.0.into(), worst.1.into());
         let bound = decimal(4 * k - 1, 3 * k);
         writeln!(
             text,
-            "| {pools} | {size} | 0..={most} | {cases} | {optimal} | {mean} | {ratio} = {}/{} | {bound} | {tight} |",
+            "| {pools} | {size} | 0..={most} | {cases} | {optimal} | {mean} | {ratio} = {}/{} | {bound} | {certified} | {tight} |",
             worst.0, worst.1
         )
         .expect("a string takes all that is written");

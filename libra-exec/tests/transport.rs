@@ -119,6 +119,9 @@ fn bent(workers: u32, how: impl Fn(u32) -> How) -> Vec<Bent> {
         .collect()
 }
 
+/// Long enough for a busy machine to run every thread once: only a silent peer may run into it.
+const DEADLINE: Duration = Duration::from_secs(3);
+
 /// Two sequences over four workers; most of the work of the first moves to the second's workers.
 fn skewed() -> PoolPlan {
     let pool = PackedLengths::new(16, [vec![16u64], vec![2; 8]]).expect("fits");
@@ -130,8 +133,8 @@ fn skewed() -> PoolPlan {
 fn run(how: impl Fn(u32) -> How) -> Result<(), libra_exec::ExecError> {
     let plan = skewed();
     let inputs = PoolTensors::random(&plan, 1);
-    let pool = CpuPool::new(&plan, BackwardMode::Recompute, ReferenceKernel)
-        .with_deadline(Duration::from_millis(300));
+    let pool =
+        CpuPool::new(&plan, BackwardMode::Recompute, ReferenceKernel).with_deadline(DEADLINE);
     pool.run_over(&inputs, bent(plan.layout.workers(), how))
         .map(|_| ())
 }
@@ -158,23 +161,27 @@ fn the_bent_transport_alone_is_harmless() {
 
 #[test]
 fn a_silent_peer_is_named_with_the_step_that_waited() {
-    for (leg, chunk) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-        let silent = WorkerId(0);
-        let error = run(|w| {
-            if w == 0 {
-                How::Silent { leg, chunk }
-            } else {
-                How::Straight
-            }
-        })
-        .expect_err("a message is missing");
-        let leg = if leg == 0 { Leg::Dispatch } else { Leg::Return };
-        assert_eq!(error.step, Some(Step::Wait(leg, chunk)), "{error}");
-        assert!(
-            matches!(error.kind, Failure::Stalled { peer, .. } if peer == silent),
-            "{error} must name the silent {silent}"
-        );
-    }
+    // At once, so that the deadlines pass together.
+    std::thread::scope(|scope| {
+        for (leg, chunk) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            scope.spawn(move || {
+                let silent = |w| {
+                    if w == 0 {
+                        How::Silent { leg, chunk }
+                    } else {
+                        How::Straight
+                    }
+                };
+                let error = run(silent).expect_err("a message is missing");
+                let leg = if leg == 0 { Leg::Dispatch } else { Leg::Return };
+                assert_eq!(error.step, Some(Step::Wait(leg, chunk)), "{error}");
+                assert!(
+                    matches!(error.kind, Failure::Stalled { peer, .. } if peer == WorkerId(0)),
+                    "{error} must name the silent worker"
+                );
+            });
+        }
+    });
 }
 
 #[test]

@@ -435,7 +435,7 @@ fn names_and_numbers() {
     insta::assert_snapshot!(text, @r#"
     mask: mask "sliding" is unknown; one of causal, full
     layout: layout "ring" is unknown; one of contiguous, zigzag
-    vrsp: vrsp algorithm "random" is unknown; one of arrival, paper
+    vrsp: vrsp algorithm "random" is unknown; one of arrival, paper, certified
     backward: backward mode "" is unknown; one of recompute, stash, refetch
     slack -0.1: slack "-0.1" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
     slack 5 %: slack "5%" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)

@@ -202,7 +202,7 @@ fn parse(text: &str) -> Result<Committed, Trouble> {
 
 fn render(committed: &Committed) -> String {
     let mut text = format!(
-        "# {}\n# Instructions per iteration under callgrind, written by `cargo xtask icount --bless`.\n\
+        "# {}\n# Instructions per iteration (several calls: `counted` in the bench) under callgrind, written by `cargo xtask icount --bless`.\n\
          case\tinstructions\n",
         committed.rustc
     );

@@ -115,7 +115,7 @@ pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutKind> {
 
 /// As [`masks`].
 pub(super) fn vrsps() -> impl TypedValueParser<Value = Vrsp> {
-    PossibleValuesParser::new(["arrival", "paper"]).try_map(|name| name.parse())
+    PossibleValuesParser::new(["arrival", "paper", "certified"]).try_map(|name| name.parse())
 }
 
 /// As [`masks`].

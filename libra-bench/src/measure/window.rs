@@ -180,7 +180,8 @@ fn group(window: u64, lengths: PackedLengths, shapes: &Shapes) -> Result<WindowP
 fn bound_name(kind: BoundKind) -> String {
     match kind {
         BoundKind::Mean => "mean".to_owned(),
-        BoundKind::Heaviest => "heaviest sequence".to_owned(),
+        BoundKind::Heaviest { sequences: 1 } => "heaviest sequence".to_owned(),
+        BoundKind::Heaviest { sequences } => format!("{sequences} heaviest sequences"),
         BoundKind::Pigeonhole { members } => format!("{members} heavy in one pool"),
         _ => "other".to_owned(),
     }

@@ -1,12 +1,17 @@
 //! Lower bounds on the heaviest pool: what no placement can beat.
 //!
 //! Three arguments, each valid for every placement of the same sequences:
-//! the mean; the heaviest sequence with the P−1 lightest; and for each `j < P` the pigeonhole: of
-//! the `j·K + 1` heaviest sequences some pool holds `j + 1`, so it weighs at least the `j + 1`
-//! lightest of those and the P−j−1 lightest of all. O(D log D).
+//! - the mean;
+//! - the `j ≤ K` heaviest sequences lie in `i` pools for some `i ≤ j`; those pools hold `iP − j`
+//!   others, at least the lightest of all, so one of them weighs at least an `i`-th of the sum, for
+//!   the `i` that makes it least (`j = 1`: an outlier with the P−1 lightest);
+//! - the pigeonhole, for each `j < P`: of the `j·K + 1` heaviest sequences some pool holds `j + 1`,
+//!   so it weighs at least the `j + 1` lightest of those and the P−j−1 lightest of all.
+//!
+//! O(D log D + K²).
 //!
 //! Source: bounds in the manner of Dell'Amico and Martello (2001) for exact-cardinality
-//! partitioning.
+//! partitioning; the second is the outlier's argument for several at once.
 
 use crate::error::{Error, check_divides};
 use crate::lengths::check_total;
@@ -17,8 +22,12 @@ use crate::lengths::check_total;
 pub enum BoundKind {
     /// Mean load, rounded up.
     Mean,
-    /// The heaviest sequence and the P−1 lightest: an outlier no placement can dilute.
-    Heaviest,
+    /// This many of the heaviest sequences and the lightest others of their pools: outliers that no
+    /// placement can dilute.
+    Heaviest {
+        /// How many.
+        sequences: u32,
+    },
     /// Some pool holds this many of the heaviest sequences.
     Pigeonhole {
         /// How many it must hold.
@@ -43,7 +52,7 @@ pub struct PoolBound {
 /// ```
 /// use libra_sched::vrsp::{BoundKind, lower_bound};
 /// let bound = lower_bound(&[9, 1, 1, 1], 2)?;
-/// assert_eq!((bound.load, bound.kind), (10, BoundKind::Heaviest));
+/// assert_eq!((bound.load, bound.kind), (10, BoundKind::Heaviest { sequences: 1 }));
 /// # Ok::<(), libra_sched::Error>(())
 /// ```
 pub fn lower_bound(work: &[u64], pool_size: usize) -> Result<PoolBound, Error> {
@@ -82,10 +91,17 @@ pub fn lower_bound(work: &[u64], pool_size: usize) -> Result<PoolBound, Error> {
             best = PoolBound { load, kind };
         }
     };
-    offer(
-        heavy_first[0] + lightest[pool_size - 1],
-        BoundKind::Heaviest,
-    );
+    for j in 1..=pools {
+        let in_pools = |i: usize| (heaviest[j] + lightest[i * pool_size - j]).div_ceil(i as u64);
+        // Fewer pools than ⌈j/P⌉ cannot hold them.
+        let load = (j.div_ceil(pool_size)..=j).map(in_pools).min().unwrap_or(0);
+        offer(
+            load,
+            BoundKind::Heaviest {
+                sequences: j as u32,
+            },
+        );
+    }
     for j in 1..pool_size {
         // Ranks (from 0) jK−j ..= jK of the heaviest.
         let load = heaviest[j * pools + 1] - heaviest[j * pools - j] + lightest[pool_size - j - 1];

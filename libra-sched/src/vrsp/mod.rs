@@ -13,6 +13,7 @@
 //! ```
 
 mod bound;
+mod certified;
 mod paper;
 
 use std::fmt;
@@ -35,6 +36,8 @@ pub enum Vrsp {
     Arrival,
     /// Alg. 1: exact-cardinality longest-processing-time-first.
     Paper,
+    /// Alg. 1, then swaps and splits until the proved bound or a local optimum.
+    Certified,
 }
 
 impl fmt::Display for Vrsp {
@@ -42,6 +45,7 @@ impl fmt::Display for Vrsp {
         f.write_str(match self {
             Self::Arrival => "arrival",
             Self::Paper => "paper",
+            Self::Certified => "certified",
         })
     }
 }
@@ -53,10 +57,11 @@ impl FromStr for Vrsp {
         match text {
             "arrival" => Ok(Self::Arrival),
             "paper" => Ok(Self::Paper),
+            "certified" => Ok(Self::Certified),
             _ => Err(Error::UnknownName {
                 what: "vrsp algorithm",
                 value: text.to_owned(),
-                legal: "arrival, paper",
+                legal: "arrival, paper, certified",
             }),
         }
     }
@@ -128,6 +133,10 @@ pub fn place_with(
     Ok(match vrsp {
         Vrsp::Arrival => arrival(work, pool_size),
         Vrsp::Paper => paper::place(scratch, work, total, pool_size),
+        Vrsp::Certified => {
+            let bound = lower_bound(work, pool_size)?;
+            certified::place(scratch, work, total, pool_size, bound)
+        }
     })
 }
 

@@ -45,7 +45,7 @@ proptest! {
 
     #[test]
     fn every_sequence_is_in_one_pool_of_exactly_p((work, size) in windows()) {
-        for algorithm in [Vrsp::Paper, Vrsp::Arrival] {
+        for algorithm in [Vrsp::Paper, Vrsp::Arrival, Vrsp::Certified] {
             let placed = vrsp::place(&work, size, algorithm).unwrap();
             prop_assert_eq!(placed.pool_size(), size);
             prop_assert_eq!(placed.pools() * size, work.len());
@@ -60,7 +60,7 @@ proptest! {
 
     #[test]
     fn loads_are_the_sums_of_their_members((work, size) in windows()) {
-        for algorithm in [Vrsp::Paper, Vrsp::Arrival] {
+        for algorithm in [Vrsp::Paper, Vrsp::Arrival, Vrsp::Certified] {
             let placed = vrsp::place(&work, size, algorithm).unwrap();
             for (pool, &load) in members(&placed).iter().zip(placed.loads()) {
                 prop_assert_eq!(load, pool.iter().map(|&m| work[m as usize]).sum::<u64>());
@@ -76,9 +76,40 @@ proptest! {
         let pools = (work.len() / size) as u64;
         prop_assert!(bound >= work.iter().sum::<u64>().div_ceil(pools));
         prop_assert!(bound >= *work.iter().max().unwrap());
-        for algorithm in [Vrsp::Paper, Vrsp::Arrival] {
+        for algorithm in [Vrsp::Paper, Vrsp::Arrival, Vrsp::Certified] {
             let placed = vrsp::place(&work, size, algorithm).unwrap();
             prop_assert!(*placed.loads().iter().max().unwrap() >= bound);
+        }
+    }
+
+    #[test]
+    fn certified_pools_are_never_heavier_than_algorithm_1_leaves_them((work, size) in windows()) {
+        let heaviest = |algorithm| {
+            let placed = vrsp::place(&work, size, algorithm).unwrap();
+            placed.loads().iter().copied().max()
+        };
+        prop_assert!(heaviest(Vrsp::Certified) <= heaviest(Vrsp::Paper));
+    }
+
+    #[test]
+    fn no_single_trade_makes_certified_pools_lighter((work, size) in windows()) {
+        let placed = vrsp::place(&work, size, Vrsp::Certified).unwrap();
+        let loads = placed.loads();
+        let heavy = *loads.iter().max().unwrap();
+        let bound = vrsp::lower_bound(&work, size).unwrap().load;
+        if heavy == bound || loads.iter().filter(|&&load| load == heavy).count() > 1 {
+            return Ok(());
+        }
+        let from = loads.iter().position(|&load| load == heavy).unwrap();
+        let pools = members(&placed);
+        for (to, pool) in pools.iter().enumerate().filter(|&(to, _)| to != from) {
+            for &give in &pools[from] {
+                for &take in pool {
+                    let (give, take) = (work[give as usize], work[take as usize]);
+                    let after = (heavy - give + take).max(loads[to] - take + give);
+                    prop_assert!(after >= heavy);
+                }
+            }
         }
     }
 

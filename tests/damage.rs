@@ -436,7 +436,7 @@ fn a_violation_says_what_is_wrong() {
     a KV move from elsewhere
       KV move 0 from w3: tokens 6..8 live at w1
     a KV move beyond its sample
-      KV move 1 to w0: tokens 8..13 of sample 1 lie beyond the sample
+      KV move 1 to w0: tokens 8..13 of sample 1 lie beyond what is to be fetched
       w0, sample 1, KV span 1: tokens 8..12 are there 0 times
     a KV move twice
       KV moves 0 and 1 are out of order

@@ -183,7 +183,8 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
 fn contents() -> Vec<(&'static str, Vec<u8>)> {
     let (shape, tiles, kv) = (section::SHAPE, section::TILES, section::KV_MOVES);
     vec![
-        ("shape_reserved_set", word(shape, 13, 1)),
+        ("kv_fetch_unknown", word(shape, 13, 2)),
+        ("shape_reserved_set", word(shape, 14, 1)),
         ("mask_unknown", word(shape, 10, 9)),
         ("shards_do_not_divide_heads", word(shape, 8, 3)),
         ("chunks_do_not_divide_shard", word(shape, 9, 2)),

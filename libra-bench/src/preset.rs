@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use libra_sched::vrsp::Vrsp;
 use libra_sched::{
-    ElementBytes, Error, HeadSplit, LayoutKind, Mask, Placer, PlanConfig, Proxy, Slack,
+    ElementBytes, Error, HeadSplit, KvFetch, LayoutKind, Mask, Placer, PlanConfig, Proxy, Slack,
     TokenLayout, Topology, WindowShape,
 };
 use serde_json::{Value, json};
@@ -57,6 +57,7 @@ impl Preset {
             v_head_dim: None,
             mask: Mask::Causal,
             layout: LayoutKind::Contiguous,
+            kv: KvFetch::Whole,
             vrsp: Vrsp::Paper,
             placement: Placement::Paper,
             proxy: ProxyKind::Pairs,
@@ -116,6 +117,8 @@ pub(crate) struct Settings {
     pub(crate) v_head_dim: Option<u32>,
     pub(crate) mask: Mask,
     pub(crate) layout: LayoutKind,
+    /// How much of a KV group is fetched.
+    pub(crate) kv: KvFetch,
     pub(crate) vrsp: Vrsp,
     pub(crate) placement: Placement,
     pub(crate) proxy: ProxyKind,
@@ -167,6 +170,7 @@ impl Settings {
             v_head_dim: plan.v_head_dim,
             mask: plan.mask.unwrap_or(preset.mask),
             layout: plan.layout.unwrap_or(preset.layout),
+            kv: plan.kv.unwrap_or(preset.kv),
             vrsp: plan.vrsp.unwrap_or(preset.vrsp),
             placement: plan.placement.unwrap_or(preset.placement),
             proxy: plan.proxy.unwrap_or(preset.proxy),
@@ -202,6 +206,7 @@ impl Settings {
                     Placement::Paper => Placer::Paper(self.slack),
                     Placement::HeadShard => Placer::HeadShard,
                 },
+                kv_fetch: self.kv,
                 bytes: ElementBytes::BF16,
                 max_recv_bytes: self.max_recv_bytes,
             },
@@ -232,7 +237,7 @@ impl Settings {
     }
 
     /// Every flag and its value; empty for a switch that is on.
-    fn values(&self) -> [(&'static str, Option<String>); 24] {
+    fn values(&self) -> [(&'static str, Option<String>); 25] {
         let count = |count: u64| Some(format_count(count));
         let count32 = |count: u32| Some(format_count(count.into()));
         [
@@ -257,6 +262,7 @@ impl Settings {
             ("--v-head-dim", self.v_head_dim.and_then(count32)),
             ("--mask", Some(self.mask.to_string())),
             ("--layout", Some(self.layout.to_string())),
+            ("--kv", Some(self.kv.to_string())),
             ("--vrsp", Some(self.vrsp.to_string())),
             ("--placement", Some(self.placement.to_string())),
             ("--proxy", Some(self.proxy.to_string())),
@@ -287,6 +293,7 @@ impl Settings {
             "v_head_dim": self.v_head_dim.unwrap_or(self.head_dim),
             "mask": self.mask.to_string(),
             "layout": self.layout.to_string(),
+            "kv": self.kv.to_string(),
             "vrsp": self.vrsp.to_string(),
             "placement": self.placement.to_string(),
             "proxy": self.proxy.to_string(),

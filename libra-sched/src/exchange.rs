@@ -4,7 +4,9 @@
 //!
 //! *Paper*: §4.4 (deduplicated tile exchange).
 
+use std::fmt;
 use std::ops::Range;
+use std::str::FromStr;
 
 use bytemuck::{Pod, Zeroable};
 
@@ -13,6 +15,7 @@ use crate::heads::HeadSplit;
 use crate::ids::{SampleId, TileId, WorkerId};
 use crate::layout::{Fragment, TokenLayout};
 use crate::lengths::{MAX_COUNT, PackedLengths};
+use crate::mask::Mask;
 use crate::tiles::{ShTile, TileSet};
 
 /// Q of a tile from its home to its worker, or O back: all rows and heads of the tile.
@@ -53,6 +56,48 @@ impl KvMove {
     }
 }
 
+/// How much of a KV group a destination receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum KvFetch {
+    /// The whole sample, as the paper does.
+    #[default]
+    Whole,
+    /// The keys that some tile there reads under the mask, from the first to the last of them: for
+    /// causal attention the sample's prefix up to the last query.
+    Range,
+}
+
+impl KvFetch {
+    /// Every way, in the order of their wire codes.
+    pub const ALL: [Self; 2] = [Self::Whole, Self::Range];
+}
+
+impl fmt::Display for KvFetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Whole => "whole",
+            Self::Range => "range",
+        })
+    }
+}
+
+impl FromStr for KvFetch {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "whole" => Ok(Self::Whole),
+            "range" => Ok(Self::Range),
+            _ => Err(Error::UnknownName {
+                what: "kv fetch",
+                value: text.to_owned(),
+                legal: "whole, range",
+            }),
+        }
+    }
+}
+
 /// Everything that moves forward; backward reverses it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExchangePlan {
@@ -66,9 +111,8 @@ pub struct ExchangePlan {
 
 /// Derives the moves for tiles placed on `workers` (one a tile).
 ///
-/// Q and O move exactly when a tile is away from home. Each destination receives, once, every
-/// fragment of every group its tiles read that it does not hold as a home; whole groups, as the
-/// paper does.
+/// Q and O move exactly when a tile is away from home. Each destination receives, once, what
+/// `fetch` says of every group its tiles read under `mask`, less what it holds as a home.
 ///
 /// # Errors
 /// Not one worker a tile, a worker or a sample that does not exist, or too many moves.
@@ -78,6 +122,8 @@ pub fn derive(
     heads: &HeadSplit,
     tiles: &TileSet,
     workers: &[WorkerId],
+    mask: Mask,
+    fetch: KvFetch,
 ) -> Result<ExchangePlan, Error> {
     check(pool, layout, heads, tiles, workers)?;
     let mut plan = ExchangePlan::default();
@@ -100,13 +146,18 @@ pub fn derive(
         layout,
         heads,
         fetched_by: vec![0; pool.samples() * heads.span_count() as usize],
+        read: Vec::new(),
         spans: Vec::new(),
         moves: Vec::new(),
     };
     let (by_worker, first) = group_by_worker(workers, layout.workers());
     for dst in 0..layout.workers() {
         let own = &by_worker[first[dst as usize] as usize..first[dst as usize + 1] as usize];
+        let begin = fetcher.moves.len();
         fetcher.fetch(WorkerId(dst), tiles, own);
+        if fetch == KvFetch::Range {
+            fetcher.trim(begin, tiles, own, mask);
+        }
         check_limit(
             "number of KV moves",
             fetcher.moves.len() as u128,
@@ -172,6 +223,8 @@ struct Fetcher<'a> {
     heads: &'a HeadSplit,
     /// 1 + the last destination that fetched each (sample, span); destinations come one by one.
     fetched_by: Vec<u32>,
+    /// Keys that the destination at hand reads of each (sample, span), as tokens of the sequence.
+    read: Vec<Range<u32>>,
     /// Spans that the block at hand reads, and their home for tokens of the block's fragment.
     spans: Vec<(u32, WorkerId)>,
     moves: Vec<KvMove>,
@@ -257,6 +310,39 @@ impl Fetcher<'_> {
                 }
             }
         }
+    }
+
+    /// Cuts the moves from `begin` on, all to one destination, to the keys that its tiles `own` read.
+    fn trim(&mut self, begin: usize, tiles: &[ShTile], own: &[u32], mask: Mask) {
+        let spans = self.heads.span_count() as usize;
+        self.read.clear();
+        self.read.resize(self.fetched_by.len(), u32::MAX..0);
+        for &id in own {
+            let tile = &tiles[id as usize];
+            for sample in tile.samples() {
+                let tokens = self.pool.tokens(SampleId::new(sample));
+                let queries = tile.start.max(tokens.start) - tokens.start
+                    ..tile.end.min(tokens.end) - tokens.start;
+                let keys = mask.keys(tokens.end - tokens.start, queries);
+                for span in self.heads.spans_of_shard(tile.shard) {
+                    let read = &mut self.read[sample * spans + span as usize];
+                    read.start = read.start.min(tokens.start + keys.start);
+                    read.end = read.end.max(tokens.start + keys.end);
+                }
+            }
+        }
+        let mut kept = begin;
+        for at in begin..self.moves.len() {
+            let mut kv = self.moves[at];
+            let read = &self.read[kv.sample.index() * spans + kv.span as usize];
+            kv.start = kv.start.max(read.start);
+            kv.end = kv.end.min(read.end);
+            if kv.start < kv.end {
+                self.moves[kept] = kv;
+                kept += 1;
+            }
+        }
+        self.moves.truncate(kept);
     }
 
     /// One group from every fragment that holds a part of it.

@@ -4,7 +4,7 @@
 //! device's critical path).
 
 use crate::error::Error;
-use crate::exchange::{self, ExchangePlan};
+use crate::exchange::{self, ExchangePlan, KvFetch};
 use crate::heads::{ElementBytes, HeadSplit};
 use crate::ids::WorkerId;
 use crate::layout::TokenLayout;
@@ -22,6 +22,8 @@ pub struct PlanConfig {
     pub block_tokens: u32,
     /// Who places the tiles.
     pub placer: Placer,
+    /// How much of a KV group is fetched.
+    pub kv_fetch: KvFetch,
     /// Bytes of what travels.
     pub bytes: ElementBytes,
     /// Bytes of Q and KV that one worker's staging may receive forward; `None` for no limit.
@@ -36,6 +38,7 @@ impl PlanConfig {
             mask: Mask::Causal,
             block_tokens,
             placer: Placer::Paper(placement::Slack::PAPER),
+            kv_fetch: KvFetch::Whole,
             bytes: ElementBytes::BF16,
             max_recv_bytes: None,
         }
@@ -56,6 +59,8 @@ pub struct PoolPlan {
     pub heads: HeadSplit,
     /// Which keys a query reads.
     pub mask: Mask,
+    /// How much of a KV group is fetched.
+    pub kv_fetch: KvFetch,
     /// Bytes of what travels.
     pub bytes: ElementBytes,
     /// Tiles: position = tile id.
@@ -117,12 +122,21 @@ pub fn plan_pool_with(
     let problem = Problem::new(pool, layout, heads, config.bytes)?;
     let tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
     let placed = placement::place_with(&mut scratch.placement, &problem, &tiles, config.placer)?;
-    let exchange = exchange::derive(pool, layout, heads, &tiles, &placed.workers)?;
+    let exchange = exchange::derive(
+        pool,
+        layout,
+        heads,
+        &tiles,
+        &placed.workers,
+        config.mask,
+        config.kv_fetch,
+    )?;
     let plan = PoolPlan {
         lengths: pool.clone(),
         layout: layout.clone(),
         heads: heads.clone(),
         mask: config.mask,
+        kv_fetch: config.kv_fetch,
         bytes: config.bytes,
         tiles: tiles.into_vec(),
         workers: placed.workers,

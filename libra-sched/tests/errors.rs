@@ -8,9 +8,9 @@ use std::fmt::Write;
 use libra_sched::placement::{self, Problem};
 use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
-    BackwardMode, ElementBytes, Error, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths,
-    Placer, PlanConfig, Proxy, SequenceId, Slack, TileSet, TokenLayout, Topology, WindowShape,
-    WorkerId, exchange, plan_pool, tiles,
+    BackwardMode, ElementBytes, Error, Fragment, HeadSplit, KvFetch, LayoutKind, Mask,
+    PackedLengths, Placer, PlanConfig, Proxy, SequenceId, Slack, TileSet, TokenLayout, Topology,
+    WindowShape, WorkerId, exchange, plan_pool, tiles,
 };
 
 /// One line a request: what was asked, and the answer.
@@ -384,8 +384,18 @@ fn plans() {
     ");
 
     let tiles = tiles::cut(&pool, &layout, &heads, Mask::Causal, 6).unwrap();
-    let derive =
-        |workers: &[_]| exchange::derive(&pool, &layout, &heads, &tiles, workers).map(drop);
+    let derive = |workers: &[_]| {
+        exchange::derive(
+            &pool,
+            &layout,
+            &heads,
+            &tiles,
+            workers,
+            Mask::Causal,
+            KvFetch::Whole,
+        )
+        .map(drop)
+    };
     let set = |slot| {
         let mut tile = tiles[0];
         tile.slot = slot;
@@ -422,6 +432,7 @@ fn names_and_numbers() {
         ("mask", parsed::<Mask>("sliding")),
         ("layout", parsed::<LayoutKind>("ring")),
         ("vrsp", parsed::<Vrsp>("random")),
+        ("kv", parsed::<KvFetch>("prefix")),
         ("backward", parsed::<BackwardMode>("")),
         ("slack -0.1", parsed::<Slack>("-0.1")),
         ("slack 5 %", parsed::<Slack>("5%")),
@@ -436,6 +447,7 @@ fn names_and_numbers() {
     mask: mask "sliding" is unknown; one of causal, full
     layout: layout "ring" is unknown; one of contiguous, zigzag
     vrsp: vrsp algorithm "random" is unknown; one of arrival, paper, certified
+    kv: kv fetch "prefix" is unknown; one of whole, range
     backward: backward mode "" is unknown; one of recompute, stash, refetch
     slack -0.1: slack "-0.1" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
     slack 5 %: slack "5%" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)

@@ -1,8 +1,8 @@
 //! Small named pools that several tests plan, damage and print.
 
 use libra_sched::{
-    ElementBytes, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths, Placer, PlanConfig,
-    PoolPlan, Slack, TokenLayout, plan_pool,
+    ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths, Placer,
+    PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
 };
 
 /// One pool to plan.
@@ -47,6 +47,7 @@ pub struct Named {
 pub fn named() -> Vec<Named> {
     vec![
         causal_contiguous(),
+        causal_ranges(),
         full_zigzag_shared_kv(),
         tensor_ranks_without_slack(),
         uneven_heads_explicit_fragments(),
@@ -61,6 +62,7 @@ fn config(mask: Mask, block_tokens: u32, placer: Placer, bytes: ElementBytes) ->
         block_tokens,
         placer,
         bytes,
+        kv_fetch: KvFetch::Whole,
         max_recv_bytes: None,
     }
 }
@@ -74,6 +76,23 @@ fn causal_contiguous() -> Named {
             layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
             heads: split(2, 2, [4, 4], 2, 1),
             config: PlanConfig::paper(6),
+            pool,
+        },
+    }
+}
+
+/// As `causal_contiguous`, but only the keys that are read travel.
+fn causal_ranges() -> Named {
+    let pool = lengths(include_str!("../golden/causal_ranges.lengths.txt"));
+    Named {
+        name: "causal_ranges",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(4, 2, [4, 4], 2, 2),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                ..PlanConfig::paper(4)
+            },
             pool,
         },
     }

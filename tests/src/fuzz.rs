@@ -5,8 +5,9 @@ use libra_sched::audit::audit;
 use libra_sched::error::divisors;
 use libra_sched::vrsp::{self as sched_vrsp, Vrsp, lower_bound};
 use libra_sched::{
-    BackwardMode, ElementBytes, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PlanId, PoolId, PoolPlan, Slack, TokenLayout, Topology, reverse, verify, wire,
+    BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths,
+    Placer, PlanConfig, PlanId, PoolId, PoolPlan, Slack, TokenLayout, Topology, reverse, verify,
+    wire,
 };
 
 use crate::cases::Case;
@@ -74,7 +75,16 @@ pub fn plan_verify(bytes: &[u8]) {
             "{case:?}"
         );
     }
-    let keys = twins::exchange::keys(pool, layout, heads, &plan.tiles, &plan.workers).len();
+    let keys = twins::exchange::keys(
+        pool,
+        layout,
+        heads,
+        &plan.tiles,
+        &plan.workers,
+        config.mask,
+        config.kv_fetch,
+    )
+    .len();
     let moved = |m: &libra_sched::KvMove| m.tokens() as usize * heads.kv_of_span(m.span).len();
     let moved: usize = plan.exchange.kv.iter().map(moved).sum();
     assert_eq!(moved, keys, "{case:?}");
@@ -189,6 +199,7 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         block_tokens: u.int_in_range(1..=24)?,
         placer,
         bytes: *u.choose(&[ElementBytes::BF16, ElementBytes::F32, ElementBytes::F64])?,
+        kv_fetch: *u.choose(&KvFetch::ALL)?,
         max_recv_bytes: None,
     };
     Ok(Case {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use libra_sched::audit::audit;
-use libra_sched::{KvMove, PlanId, PoolPlan, SampleId, ShTile, TileMove, Topology};
+use libra_sched::{KvFetch, KvMove, PlanId, PoolPlan, SampleId, ShTile, TileMove, Topology};
 
 /// All of `plan`.
 #[must_use]
@@ -59,6 +59,9 @@ fn write_shape(out: &mut String, plan: &PoolPlan) -> std::fmt::Result {
         plan.bytes.activation,
         plan.bytes.statistic
     )?;
+    if plan.kv_fetch != KvFetch::Whole {
+        writeln!(out, "K and V fetched: {}", plan.kv_fetch)?;
+    }
     let spans: Vec<_> = (0..heads.span_count())
         .map(|s| heads.kv_of_span(s))
         .collect();

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use libra_sched::{HeadSplit, PackedLengths, SampleId, ShTile, TokenLayout, WorkerId};
+use libra_sched::{
+    HeadSplit, KvFetch, Mask, PackedLengths, SampleId, ShTile, TokenLayout, WorkerId,
+};
 
 /// One token's K and V in one KV head, from its home to a worker that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,13 +24,16 @@ pub struct KeyMove {
     pub src: u32,
 }
 
-/// Every key of every sample that a tile meets, at the tile's worker unless that is its home.
+/// Every key of every sample that a tile meets, at the tile's worker unless that is its home; or
+/// only those that one of the tile's queries reads.
 pub fn keys(
     pool: &PackedLengths,
     layout: &TokenLayout,
     heads: &HeadSplit,
     tiles: &[ShTile],
     workers: &[WorkerId],
+    mask: Mask,
+    fetch: KvFetch,
 ) -> BTreeSet<KeyMove> {
     let readers = heads.q_heads() / heads.kv_heads();
     let mut moves = BTreeSet::new();
@@ -43,7 +48,12 @@ pub fn keys(
             if !met {
                 continue;
             }
-            for token in tokens {
+            let queries = (tile.start..tile.end).filter(|token| tokens.contains(token));
+            let is_read = |key: u32| match (fetch, mask) {
+                (KvFetch::Range, Mask::Causal) => queries.clone().any(|query| key <= query),
+                _ => true,
+            };
+            for token in tokens.clone().filter(|&token| is_read(token)) {
                 for &head in &kv_heads {
                     let src = home(layout, heads, tile.slot, token, head);
                     if src != worker.0 {

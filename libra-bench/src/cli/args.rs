@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use libra_sched::vrsp::Vrsp;
-use libra_sched::{BackwardMode, LayoutKind, Mask, Slack};
+use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack};
 
 use super::values::{
-    Backend, Dtype, Pack, Placement, ProxyKind, backward_modes, count, count_u32, layouts, masks,
-    seconds, vrsps,
+    Backend, Dtype, Pack, Placement, ProxyKind, backward_modes, count, count_u32, kv_fetches,
+    layouts, masks, seconds, vrsps,
 };
 use crate::preset::Preset;
 use crate::workload::Distribution;
@@ -116,6 +116,9 @@ pub(crate) struct PlanArgs {
     /// Which worker holds which tokens
     #[arg(long, value_parser = layouts())]
     pub(crate) layout: Option<LayoutKind>,
+    /// How much of a sample's K and V a destination fetches: all, or what its tiles read [default: whole]
+    #[arg(long, value_parser = kv_fetches())]
+    pub(crate) kv: Option<KvFetch>,
     /// Who groups sequences into pools
     #[arg(long, value_parser = vrsps())]
     pub(crate) vrsp: Option<Vrsp>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use libra_sched::vrsp::Vrsp;
-use libra_sched::{BackwardMode, LayoutKind, Mask};
+use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask};
 
 use crate::units::parse_count;
 
@@ -116,6 +116,11 @@ pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutKind> {
 /// As [`masks`].
 pub(super) fn vrsps() -> impl TypedValueParser<Value = Vrsp> {
     PossibleValuesParser::new(["arrival", "paper", "certified"]).try_map(|name| name.parse())
+}
+
+/// As [`masks`].
+pub(super) fn kv_fetches() -> impl TypedValueParser<Value = KvFetch> {
+    PossibleValuesParser::new(["whole", "range"]).try_map(|name| name.parse())
 }
 
 /// As [`masks`].

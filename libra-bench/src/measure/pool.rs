@@ -1,8 +1,8 @@
 //! One pool, scaled down, planned by each method that is compared.
 
 use libra_sched::{
-    ElementBytes, Error, HeadSplit, PackedLengths, Placer, PlanConfig, PoolPlan, TokenLayout,
-    error, plan_pool,
+    ElementBytes, Error, HeadSplit, KvFetch, PackedLengths, Placer, PlanConfig, PoolPlan,
+    TokenLayout, error, plan_pool,
 };
 
 use super::reference::Reference;
@@ -80,6 +80,8 @@ pub(crate) fn scaled_pool(
     let ulysses = PlanConfig {
         block_tokens: tokens,
         placer: Placer::HeadShard,
+        // A worker of Ulysses reads whole samples.
+        kv_fetch: KvFetch::Whole,
         max_recv_bytes: None,
         ..config
     };

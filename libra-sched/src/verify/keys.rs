@@ -1,10 +1,12 @@
-//! KV: at every destination each whole group that its tiles read, each token once, from its home.
+//! KV: at every destination what the plan's fetch says of each group that its tiles read, each token
+//! once, from its home.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Violation, home_of, kv_heads_of};
-use crate::exchange::KvMove;
+use crate::exchange::{KvFetch, KvMove};
 use crate::ids::SampleId;
+use crate::mask::Mask;
 use crate::plan::PoolPlan;
 
 /// (worker, sample, span): one KV group at one destination.
@@ -16,14 +18,15 @@ pub(super) fn check(plan: &PoolPlan, found: &mut Vec<Violation>) {
     for (index, m) in plan.exchange.kv.iter().enumerate() {
         check_source(plan, index, m, found);
         let key = (m.dst.0, m.sample.0, m.span);
-        let tokens = plan.lengths.tokens(m.sample);
-        let why = if !needed.contains(&key) {
-            "are read by no tile there"
-        } else if m.start < tokens.start || m.end > tokens.end {
-            "lie beyond the sample"
-        } else {
-            pieces.entry(key).or_default().push((m.start, m.end));
-            continue;
+        let why = match needed.get(&key) {
+            None => "are read by no tile there",
+            Some(&(start, end)) if m.start < start || m.end > end => {
+                "lie beyond what is to be fetched"
+            }
+            Some(_) => {
+                pieces.entry(key).or_default().push((m.start, m.end));
+                continue;
+            }
         };
         let (worker, sample, start, end) = (m.dst.0, m.sample.0, m.start, m.end);
         found.push(Violation::UselessMove {
@@ -35,17 +38,18 @@ pub(super) fn check(plan: &PoolPlan, found: &mut Vec<Violation>) {
             why,
         });
     }
-    for &key in &needed {
+    for (&key, &range) in &needed {
         let mut there = pieces.remove(&key).unwrap_or_default();
-        there.extend(held(plan, key));
+        there.extend(held(plan, key, range));
         there.sort_unstable();
-        check_group(plan, key, &there, found);
+        check_group(key, range, &there, found);
     }
 }
 
-/// Groups that the tiles of each worker read, from sample and head overlaps alone.
-fn needed_groups(plan: &PoolPlan) -> BTreeSet<Key> {
-    let mut needed = BTreeSet::new();
+/// Groups that the tiles of each worker read, from sample and head overlaps alone, and the tokens of
+/// each that have to be there.
+fn needed_groups(plan: &PoolPlan) -> BTreeMap<Key, (u32, u32)> {
+    let mut needed: BTreeMap<Key, (u32, u32)> = BTreeMap::new();
     for (tile, worker) in plan.tiles.iter().zip(&plan.workers) {
         let (first, end) = kv_heads_of(plan, tile.shard);
         let spans: Vec<u32> = (0..plan.heads.span_count())
@@ -56,8 +60,18 @@ fn needed_groups(plan: &PoolPlan) -> BTreeSet<Key> {
             .collect();
         for sample in plan.lengths.samples_of(tile.slot as usize) {
             let tokens = plan.lengths.tokens(SampleId::new(sample));
-            if tokens.start < tile.end && tile.start < tokens.end {
-                needed.extend(spans.iter().map(|&span| (worker.0, sample as u32, span)));
+            if tokens.start >= tile.end || tile.start >= tokens.end {
+                continue;
+            }
+            let (start, end) = match (plan.kv_fetch, plan.mask) {
+                (KvFetch::Whole, _) | (KvFetch::Range, Mask::Full) => (tokens.start, tokens.end),
+                // No query reads beyond itself.
+                (KvFetch::Range, Mask::Causal) => (tokens.start, tokens.end.min(tile.end)),
+            };
+            for &span in &spans {
+                let key = (worker.0, sample as u32, span);
+                let range = needed.entry(key).or_insert((start, end));
+                *range = (range.0.min(start), range.1.max(end));
             }
         }
     }
@@ -80,24 +94,22 @@ fn slot_of(plan: &PoolPlan, sample: u32) -> u32 {
         .expect("samples are numbered slot by slot")
 }
 
-/// Tokens of the group that its destination holds as a home.
-fn held(plan: &PoolPlan, (worker, sample, span): Key) -> Vec<(u32, u32)> {
-    let tokens = plan.lengths.tokens(SampleId(sample));
+/// Tokens of `range` that the group's destination holds as a home.
+fn held(plan: &PoolPlan, (worker, sample, span): Key, range: (u32, u32)) -> Vec<(u32, u32)> {
     let slot = slot_of(plan, sample);
     let tensor = tensor_of(plan, span);
     plan.layout
         .fragments(slot)
         .iter()
-        .filter(|f| f.start < tokens.end && tokens.start < f.end)
+        .filter(|f| f.start < range.1 && range.0 < f.end)
         .filter(|f| home_of(plan, slot, f.start, tensor) == Some(worker))
-        .map(|f| (f.start.max(tokens.start), f.end.min(tokens.end)))
+        .map(|f| (f.start.max(range.0), f.end.min(range.1)))
         .collect()
 }
 
-/// `there` (sorted) must be the whole sample without gap or overlap.
-fn check_group(plan: &PoolPlan, key: Key, there: &[(u32, u32)], found: &mut Vec<Violation>) {
+/// `there` (sorted) must be `range` without gap or overlap.
+fn check_group(key: Key, range: (u32, u32), there: &[(u32, u32)], found: &mut Vec<Violation>) {
     let (worker, sample, span) = key;
-    let tokens = plan.lengths.tokens(SampleId(sample));
     let mut report = |start, end, times| {
         if start < end {
             found.push(Violation::Keys {
@@ -110,13 +122,13 @@ fn check_group(plan: &PoolPlan, key: Key, there: &[(u32, u32)], found: &mut Vec<
             });
         }
     };
-    let mut covered = tokens.start;
+    let mut covered = range.0;
     for &(start, end) in there {
         report(covered, start, 0);
         report(start, covered.min(end), 2);
         covered = covered.max(end);
     }
-    report(covered, tokens.end, 0);
+    report(covered, range.1, 0);
 }
 
 fn check_source(plan: &PoolPlan, index: usize, m: &KvMove, found: &mut Vec<Violation>) {

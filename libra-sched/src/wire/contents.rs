@@ -6,7 +6,7 @@ use super::DecodeError;
 use super::decode::{section_of, wrong};
 use super::format::{Section, Shape};
 use crate::error::{Error, check_limit};
-use crate::exchange::{ExchangePlan, KvMove, TileMove};
+use crate::exchange::{ExchangePlan, KvFetch, KvMove, TileMove};
 use crate::heads::{ElementBytes, HeadSplit};
 use crate::layout::{Fragment, TokenLayout};
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
@@ -31,7 +31,7 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
     let &[shape] = shapes.as_slice() else {
         return Err(wrong(Section::Shape, "holds shapes", shapes.len(), 1u64));
     };
-    if shape.zeros != [0; 3] {
+    if shape.zeros != [0; 2] {
         return Err(wrong(
             Section::Shape,
             "has reserved fields that are not zero",
@@ -46,6 +46,15 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
             "names an unknown mask",
             shape.mask,
             masks - 1,
+        )
+    })?;
+    let fetches = KvFetch::ALL.len();
+    let kv_fetch = *KvFetch::ALL.get(shape.kv_fetch as usize).ok_or_else(|| {
+        wrong(
+            Section::Shape,
+            "names an unknown kv fetch",
+            shape.kv_fetch,
+            fetches - 1,
         )
     })?;
     // The tables of heads come first: they bound the head counts by bytes that are there.
@@ -91,6 +100,7 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
         layout,
         heads,
         mask,
+        kv_fetch,
         bytes: ElementBytes {
             activation: shape.activation_bytes,
             statistic: shape.statistic_bytes,

@@ -4,6 +4,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::PlanId;
 use super::format::{ALIGN, Entry, Header, MAGIC, REQUIRED, Section, Shape, VERSION};
+use crate::exchange::KvFetch;
 use crate::mask::Mask;
 use crate::plan::PoolPlan;
 
@@ -118,7 +119,11 @@ fn shape_of(plan: &PoolPlan) -> Shape {
         mask: mask_code(plan.mask),
         activation_bytes: bytes.activation,
         statistic_bytes: bytes.statistic,
-        zeros: [0; 3],
+        kv_fetch: match plan.kv_fetch {
+            KvFetch::Whole => 0,
+            KvFetch::Range => 1,
+        },
+        zeros: [0; 2],
     }
 }
 

@@ -53,7 +53,8 @@ pub(super) struct Shape {
     pub(super) mask: u32,
     pub(super) activation_bytes: u32,
     pub(super) statistic_bytes: u32,
-    pub(super) zeros: [u32; 3],
+    pub(super) kv_fetch: u32,
+    pub(super) zeros: [u32; 2],
 }
 
 /// Sections in file order.

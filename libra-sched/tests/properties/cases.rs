@@ -2,8 +2,8 @@
 
 use libra_sched::error::divisors;
 use libra_sched::{
-    ElementBytes, Fragment, HeadSplit, LayoutKind, Mask, PackedLengths, Placer, PlanConfig,
-    PoolPlan, SampleId, ShTile, Slack, TileSet, TokenLayout, plan_pool, tiles,
+    ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths, Placer,
+    PlanConfig, PoolPlan, SampleId, ShTile, Slack, TileSet, TokenLayout, plan_pool, tiles,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -185,6 +185,7 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
                     mask,
                     block_tokens,
                     placer: Placer::Paper(slack),
+                    kv_fetch: KvFetch::Whole,
                     bytes,
                     max_recv_bytes: None,
                 };
@@ -200,7 +201,8 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
 
 /// Pools placed by anyone whose condition the pool meets.
 pub(crate) fn cases() -> impl Strategy<Value = Case> {
-    (paper_cases(), 0..4).prop_map(|(mut case, placer)| {
+    (paper_cases(), 0..4, 0..2usize).prop_map(|(mut case, placer, fetch)| {
+        case.config.kv_fetch = KvFetch::ALL[fetch];
         let ulysses = case.heads.shards().is_multiple_of(case.layout.cp());
         match placer {
             0 => case.config.placer = Placer::Home,

@@ -1,5 +1,7 @@
 use libra_sched::audit::audit;
-use libra_sched::{ExchangePlan, HeadSplit, PoolPlan, ShTile, Topology, WorkerId, exchange};
+use libra_sched::{
+    ExchangePlan, HeadSplit, KvFetch, PoolPlan, ShTile, Topology, WorkerId, exchange,
+};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -29,9 +31,23 @@ fn key_by_key(heads: &HeadSplit, exchange: &ExchangePlan) -> Vec<KeyMove> {
 }
 
 fn twin(case: &Case, tiles: &[ShTile], workers: &[WorkerId]) -> Vec<KeyMove> {
-    twins::exchange::keys(&case.pool, &case.layout, &case.heads, tiles, workers)
-        .into_iter()
-        .collect()
+    let Case {
+        pool,
+        layout,
+        heads,
+        config,
+    } = case;
+    twins::exchange::keys(
+        pool,
+        layout,
+        heads,
+        tiles,
+        workers,
+        config.mask,
+        config.kv_fetch,
+    )
+    .into_iter()
+    .collect()
 }
 
 fn bytes_of_keys(plan: &PoolPlan, keys: usize) -> u64 {
@@ -63,9 +79,24 @@ proptest! {
             .map(|(_, worker)| WorkerId::new(worker.index(case.layout.workers() as usize)))
             .collect();
         let Case { pool, layout, heads, .. } = &case;
-        let derived = exchange::derive(pool, layout, heads, &case.set(&tiles), &workers).unwrap();
+        let derived = exchange::derive(
+            pool, layout, heads, &case.set(&tiles), &workers, case.config.mask, case.config.kv_fetch,
+        ).unwrap();
         prop_assert_eq!(key_by_key(heads, &derived), twin(&case, &tiles, &workers));
         prop_assert!(derived.kv.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn ranges_are_never_more_than_whole_groups(case in cases()) {
+        let mut case = case;
+        let moved = |plan: &PoolPlan| plan.exchange.kv.iter().map(|m| plan.kv_bytes(m)).sum::<u64>();
+        case.config.kv_fetch = KvFetch::Range;
+        let range = case.plan();
+        case.config.kv_fetch = KvFetch::Whole;
+        let whole = case.plan();
+        prop_assert!(moved(&range) <= moved(&whole));
+        prop_assert_eq!(&range.workers, &whole.workers);
+        prop_assert_eq!((&range.exchange.q, &range.exchange.o), (&whole.exchange.q, &whole.exchange.o));
     }
 
     #[test]
@@ -96,6 +127,8 @@ proptest! {
 
     #[test]
     fn a_kv_move_is_one_whole_fragment_of_its_sample(case in cases()) {
+        let mut case = case;
+        case.config.kv_fetch = KvFetch::Whole;
         for m in case.plan().exchange.kv {
             let tokens = case.pool.tokens(m.sample);
             let (slot, rank, _) = case.layout.place_of(m.src);

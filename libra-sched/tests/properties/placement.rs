@@ -266,7 +266,15 @@ fn a_tile_set_of_another_pool_is_refused() {
             );
         }
         let workers = vec![WorkerId(0); tiles.len()];
-        let derived = libra_sched::exchange::derive(&pool, &layout, &heads, &tiles, &workers);
+        let derived = libra_sched::exchange::derive(
+            &pool,
+            &layout,
+            &heads,
+            &tiles,
+            &workers,
+            mask,
+            libra_sched::KvFetch::Whole,
+        );
         assert!(matches!(derived, Err(Error::Mismatch { name, .. }) if name == expected));
     }
 }

@@ -92,10 +92,11 @@ fn summary(report: &mut Report, decoded: &Decoded, audit: &Audit, bytes: u64) {
         plan.bytes.activation,
     ));
     report.note(format!(
-        "{} tiles, {away} away from home; {} KV groups in {} moves",
+        "{} tiles, {away} away from home; {} KV groups in {} moves ({})",
         plan.tiles.len(),
         plan.kv_groups(),
         plan.exchange.kv.len(),
+        plan.kv_fetch,
     ));
     report.note(format!(
         "work R-1: {} at home, {} as placed, {} at best with these tiles",
@@ -126,6 +127,7 @@ fn summary(report: &mut Report, decoded: &Decoded, audit: &Audit, bytes: u64) {
         "head_shards": heads.shards(),
         "chunks": heads.chunks(),
         "mask": plan.mask.to_string(),
+        "kv": plan.kv_fetch.to_string(),
         "tiles": plan.tiles.len(),
         "tiles_away": away,
         "kv_groups": plan.kv_groups(),

@@ -286,7 +286,10 @@ impl Settings {
             "head_shards": self.head_shards,
             "block_tokens": self.block_tokens,
             "chunks": self.chunks,
-            "slack": self.slack.ppm() as f64 / 1e6,
+            "slack": match self.slack {
+                Slack::UNBOUNDED => json!("inf"),
+                slack => json!(slack.ppm() as f64 / 1e6),
+            },
             "q_heads": self.q_heads,
             "kv_heads": self.kv_heads,
             "head_dim": self.head_dim,

@@ -224,7 +224,7 @@ struct Fetcher<'a> {
     /// 1 + the last destination that fetched each (sample, span); destinations come one by one.
     fetched_by: Vec<u32>,
     /// Keys that the destination at hand reads of each (sample, span), as tokens of the sequence.
-    read: Vec<Range<u32>>,
+    read: Vec<(u32, u32)>,
     /// Spans that the block at hand reads, and their home for tokens of the block's fragment.
     spans: Vec<(u32, WorkerId)>,
     moves: Vec<KvMove>,
@@ -316,7 +316,7 @@ impl Fetcher<'_> {
     fn trim(&mut self, begin: usize, tiles: &[ShTile], own: &[u32], mask: Mask) {
         let spans = self.heads.span_count() as usize;
         self.read.clear();
-        self.read.resize(self.fetched_by.len(), u32::MAX..0);
+        self.read.resize(self.fetched_by.len(), (u32::MAX, 0));
         for &id in own {
             let tile = &tiles[id as usize];
             for sample in tile.samples() {
@@ -326,17 +326,17 @@ impl Fetcher<'_> {
                 let keys = mask.keys(tokens.end - tokens.start, queries);
                 for span in self.heads.spans_of_shard(tile.shard) {
                     let read = &mut self.read[sample * spans + span as usize];
-                    read.start = read.start.min(tokens.start + keys.start);
-                    read.end = read.end.max(tokens.start + keys.end);
+                    read.0 = read.0.min(tokens.start + keys.start);
+                    read.1 = read.1.max(tokens.start + keys.end);
                 }
             }
         }
         let mut kept = begin;
         for at in begin..self.moves.len() {
             let mut kv = self.moves[at];
-            let read = &self.read[kv.sample.index() * spans + kv.span as usize];
-            kv.start = kv.start.max(read.start);
-            kv.end = kv.end.min(read.end);
+            let (start, end) = self.read[kv.sample.index() * spans + kv.span as usize];
+            kv.start = kv.start.max(start);
+            kv.end = kv.end.min(end);
             if kv.start < kv.end {
                 self.moves[kept] = kv;
                 kept += 1;

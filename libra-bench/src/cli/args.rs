@@ -8,7 +8,7 @@ use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack};
 
 use super::values::{
     Backend, Dtype, Pack, Placement, ProxyKind, backward_modes, count, count_u32, kv_fetches,
-    layouts, masks, seconds, vrsps,
+    layouts, masks, positive_count, seconds, vrsps,
 };
 use crate::preset::Preset;
 use crate::workload::Distribution;
@@ -57,7 +57,7 @@ pub(crate) struct WorkloadArgs {
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WindowArgs {
     /// Most windows to take [default: 1; corpus: all of a file]
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = positive_count)]
     pub(crate) windows: Option<u64>,
 }
 

@@ -82,6 +82,7 @@ pub(crate) struct GlobalArgs {
         global = true,
         value_name = "N",
         default_value_t = 0,
+        value_parser = values::threads,
         help_heading = "Measure"
     )]
     pub(crate) threads: usize,

@@ -87,6 +87,24 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     parse_count(text).map_err(|error| error.to_string())
 }
 
+/// As [`count`], at least 1.
+pub(super) fn positive_count(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        0 => Err(format!("`{text}` is too small; legal is 1 or more")),
+        count => Ok(count),
+    }
+}
+
+/// Threads: as many as anybody plans with.
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    const MOST: u64 = 1024;
+    let threads = count(text)?;
+    if threads > MOST {
+        return Err(format!("`{text}` is too large; legal is 0 to {MOST}"));
+    }
+    Ok(threads as usize)
+}
+
 /// As [`count`], within 32 bits.
 pub(super) fn count_u32(text: &str) -> Result<u32, String> {
     let count = count(text)?;

@@ -15,7 +15,15 @@ use crate::report::Report;
 
 /// A plan file, decoded.
 pub(super) fn open(path: &Path) -> Result<(Vec<u8>, wire::Decoded), Failure> {
-    let bytes = fs::read(path).map_err(|source| Failure::Read {
+    // A pipe would be waited for and a device read without end.
+    let whole = fs::metadata(path).and_then(|found| {
+        if found.is_file() {
+            fs::read(path)
+        } else {
+            Err(std::io::Error::other("it is not a regular file"))
+        }
+    });
+    let bytes = whole.map_err(|source| Failure::Read {
         path: path.to_owned(),
         source,
     })?;

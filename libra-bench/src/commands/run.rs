@@ -207,6 +207,15 @@ fn table(context: &Context, cases: &[MethodCase]) -> Table {
     }
 }
 
+/// How many times less, or more, something has become.
+fn times(less: f64) -> String {
+    if less < 1.0 {
+        format!("{:.2}x more", 1.0 / less)
+    } else {
+        format!("{less:.2}x less")
+    }
+}
+
 /// What `wrong` stands for, what times are, and what improved.
 fn add_remarks(context: &Context, report: &mut Report, cases: &[MethodCase]) {
     if let [ulysses, libra] = cases {
@@ -214,16 +223,15 @@ fn add_remarks(context: &Context, report: &mut Report, cases: &[MethodCase]) {
             let (ulysses, libra) = (least(of(ulysses))?, least(of(libra))?);
             (libra > 0 && !context.global.no_timings).then(|| ulysses as f64 / libra as f64)
         };
-        let mut text = format!(
-            "with libra the busiest worker has {:.2}x less work",
-            ulysses.work_max as f64 / libra.work_max.max(1) as f64
-        );
+        let work = ulysses.work_max as f64 / libra.work_max.max(1) as f64;
+        let mut text = format!("with libra the busiest worker has {} work", times(work));
         let (forward, backward) = (
             ratio(|case| &case.forward_ns),
             ratio(|case| &case.backward_ns),
         );
         if let (Some(forward), Some(backward)) = (forward, backward) {
-            text += &format!("; its time: {forward:.2}x less forward, {backward:.2}x backward");
+            let (forward, backward) = (times(forward), times(backward));
+            text += &format!("; its time: {forward} forward, {backward} backward");
         }
         report.note(text);
     }

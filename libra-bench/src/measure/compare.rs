@@ -8,7 +8,8 @@ use serde::Serialize;
 const SUM_ERROR: f64 = 1e-12;
 /// Errors in f32 may be this much larger than those of plain f32.
 const PLAIN_FACTOR: f64 = 2.0;
-/// A pool of a few numbers may be exact in plain f32; four roundings of the largest magnitude are always legal.
+/// A pool of a few numbers may be exact in plain f32, and gradients may be exactly 0; four roundings of the largest
+/// magnitude among all results are always legal.
 const ROUNDINGS: f64 = 4.0;
 
 /// What results are compared with.
@@ -70,10 +71,11 @@ impl Yardstick {
     pub(super) fn f32(exact: PoolOutputs<f64>, plain: &PoolOutputs<f64>) -> Self {
         let mut plain_error = 0.0f64;
         let mut limits = [Limit::Bits; 4];
+        let magnitude = tensors(&exact).map(largest).into_iter().fold(0.0, f64::max);
+        let rounding = ROUNDINGS * f64::from(f32::EPSILON) * magnitude;
         for ((limit, exact), plain) in limits.iter_mut().zip(tensors(&exact)).zip(tensors(plain)) {
             let error = error(plain, exact);
             plain_error = plain_error.max(error);
-            let rounding = ROUNDINGS * f64::from(f32::EPSILON) * largest(exact);
             *limit = Limit::Absolute((PLAIN_FACTOR * error).max(rounding));
         }
         Self {

@@ -254,7 +254,7 @@ fn files_that_are_no_plans_are_told_apart() {
     refused(
         &done,
         3,
-        "error: .: cannot be read: Is a directory (os error 21)",
+        "error: .: cannot be read: it is not a regular file",
     );
     let done = run_at(at.path(), &["show", "a.plan"]);
     refused(
@@ -309,4 +309,29 @@ fn a_folder_that_cannot_be_made_is_named() {
         "error: taken: cannot be written: File exists (os error 17)",
     );
     assert!(Path::new(&folder.path().join("taken")).is_file());
+}
+
+#[test]
+fn special_files_are_not_waited_for() {
+    for command in ["check", "show"] {
+        let done = run(&format!("{command} /dev/zero"));
+        assert_eq!(done.code, 3);
+        assert!(
+            done.stderr.contains("it is not a regular file"),
+            "{}",
+            done.stderr
+        );
+    }
+}
+
+#[test]
+fn counts_that_make_no_sense_are_usage_errors() {
+    for (flags, legal) in [
+        ("--windows 0", "legal is 1 or more"),
+        ("--threads 4294967295", "legal is 0 to 1024"),
+    ] {
+        let done = run(&format!("plan linux-6.1 {flags}"));
+        assert_eq!(done.code, 2, "{flags}");
+        assert!(done.stderr.contains(legal), "{}", done.stderr);
+    }
 }

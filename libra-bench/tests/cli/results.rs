@@ -41,6 +41,19 @@ fn results_in_f32_are_as_good_as_plain_attention() {
 }
 
 #[test]
+fn gradients_that_are_exactly_nothing_are_not_wrong_in_f32() {
+    // Samples of one token: one key each, so dQ and dK are 0.
+    let report = json("run --dist lognormal:1,0 --preset tiny");
+    assert_eq!(wrong(&report), [0, 0]);
+}
+
+#[test]
+fn a_slack_without_limit_is_named_in_json() {
+    let report = json("plan linux-6.1 --preset tiny --slack inf");
+    assert_eq!(report["config"]["slack"], "inf");
+}
+
+#[test]
 fn the_run_report_has_every_promised_field() {
     let report = json(&format!("{POOL} -r 2 -w 0"));
     assert_eq!(report["command"], "run");

@@ -6,11 +6,11 @@
 
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder, linalg::general_mat_mul, s};
 
-use super::reference::{Column, Names, delta_of, kv_names, own_delta, softmax_scale};
+use super::reference::{Column, Names, delta_of, kv_names, lent, own_delta, softmax_scale};
 use super::{CpuBuffer, CpuDevice};
 use crate::backend::{Kernel, Workspace};
 use crate::error::Failure;
-use crate::program::{Entry, RankProgram, Tensor};
+use crate::program::{Entry, RankProgram};
 
 /// Queries of a tile.
 const Q_TILE: usize = 64;
@@ -56,15 +56,6 @@ fn matrix_mut(data: &mut [f32], at: Column, first: usize, rows: usize) -> ArrayV
     let shape = (rows, at.width).strides((at.stride, 1));
     let data = &mut data[at.offset + first * at.stride..];
     ArrayViewMut2::from_shape(shape, data).expect("a column lies within its tensor")
-}
-
-fn lent(
-    tensors: &mut Workspace<CpuBuffer<f32>>,
-    tensor: Tensor,
-) -> Result<CpuBuffer<f32>, Failure> {
-    tensors.take(tensor).ok_or(Failure::MissingState {
-        what: tensor.name(),
-    })
 }
 
 /// Keys that some query of `rows` (entry-local) reads.

@@ -104,7 +104,11 @@ fn add_scaled<T: Float>(to: &mut [T], by: T, from: &[T]) {
     }
 }
 
-fn lent<T>(tensors: &mut Workspace<CpuBuffer<T>>, tensor: Tensor) -> Result<CpuBuffer<T>, Failure> {
+/// Takes a tensor out while others are read; whoever takes it binds it again.
+pub(super) fn lent<T>(
+    tensors: &mut Workspace<CpuBuffer<T>>,
+    tensor: Tensor,
+) -> Result<CpuBuffer<T>, Failure> {
     tensors.take(tensor).ok_or(Failure::MissingState {
         what: tensor.name(),
     })

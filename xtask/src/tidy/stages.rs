@@ -31,7 +31,10 @@ const VERIFY_MAY_NAME: &[(&str, &[&str])] = &[
     ("lengths", &[]),
     ("layout", &[]),
     ("tiles", &["ShTile"]),
-    ("exchange", &["ExchangePlan", "KvMove", "TileMove"]),
+    (
+        "exchange",
+        &["ExchangePlan", "KvFetch", "KvMove", "TileMove"],
+    ),
     ("plan", &["PlanConfig", "PoolPlan"]),
 ];
 

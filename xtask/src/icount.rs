@@ -26,7 +26,9 @@ const BENCH: [&str; 6] = [
 const ITERATIONS: (u64, u64) = (1, 11);
 
 /// Allowed change, in percent, with the compiler the committed counts came from.
-const TOLERANCE_PERCENT: u64 = 2;
+// Code of one crate is divided among codegen units anew whenever some of it changes; that alone has
+// moved the count of an untouched body by 4.7 %.
+const TOLERANCE_PERCENT: u64 = 5;
 /// Allowed increase, in percent, with any other compiler.
 const OTHER_COMPILER_PERCENT: u64 = 10;
 
@@ -312,9 +314,9 @@ mod tests {
     }
 
     #[test]
-    fn two_percent_more_passes_and_three_fails() {
+    fn five_percent_more_passes_and_six_fails() {
         let committed = [("a", 100), ("b", 100), ("c", 100)];
-        let measured = [("a", 102), ("b", 103), ("c", 97)];
+        let measured = [("a", 105), ("b", 106), ("c", 94)];
         assert_eq!(
             verdicts(&committed, &measured, true),
             [Verdict::Same, Verdict::More, Verdict::Fewer]

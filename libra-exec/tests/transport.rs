@@ -120,7 +120,7 @@ fn bent(workers: u32, how: impl Fn(u32) -> How) -> Vec<Bent> {
 }
 
 /// Long enough for a busy machine to run every thread once: only a silent peer may run into it.
-const DEADLINE: Duration = Duration::from_secs(3);
+const DEADLINE: Duration = Duration::from_secs(15);
 
 /// Two sequences over four workers; most of the work of the first moves to the second's workers.
 fn skewed() -> PoolPlan {

@@ -182,11 +182,7 @@ impl PoolPlan {
     /// Work of each worker.
     #[must_use]
     pub fn loads(&self) -> Vec<u64> {
-        let mut loads = vec![0; self.layout.workers() as usize];
-        for (tile, worker) in self.tiles.iter().zip(&self.workers) {
-            loads[worker.index()] += tile.work;
-        }
-        loads
+        placement::sum_loads(&self.tiles, &self.workers, self.layout.workers())
     }
 
     /// Bytes of Q of one tile.

@@ -120,7 +120,7 @@ pub fn place_with(
 }
 
 /// Sums the work that `workers` received.
-fn sum_loads(tiles: &[ShTile], workers: &[WorkerId], count: u32) -> Vec<u64> {
+pub(crate) fn sum_loads(tiles: &[ShTile], workers: &[WorkerId], count: u32) -> Vec<u64> {
     let mut loads = vec![0; count as usize];
     for (tile, worker) in tiles.iter().zip(workers) {
         loads[worker.index()] += tile.work;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::process::{Outcome, Trouble, capture, cargo, heading, run};
+use crate::process::{Outcome, Trouble, capture, cargo, heading, run, run_picking};
 use crate::tree::Tree;
 use crate::{book, deps, fuzz, icount, tidy, tools};
 
@@ -222,7 +222,15 @@ fn sched_alone(tree: &Tree) -> Outcome {
 }
 
 fn test(tree: &Tree) -> Outcome {
-    run(cargo(tree, &["test", "--workspace", "--no-fail-fast"]).env("INSTA_UPDATE", "no"))
+    run_picking(
+        cargo(tree, &["test", "--workspace", "--no-fail-fast"]).env("INSTA_UPDATE", "no"),
+        tells_of_a_failed_test,
+    )
+}
+
+/// The name of a failed test, where it panicked and why.
+fn tells_of_a_failed_test(line: &str) -> bool {
+    line.ends_with("... FAILED") || line.contains("panicked at") || line.starts_with("Test failed")
 }
 
 fn docs(tree: &Tree) -> Outcome {
@@ -309,6 +317,12 @@ mod tests {
             .collect();
         assert_eq!(names, ["fmt", "tidy"]);
         assert!(chosen("fmt,typo").is_err());
+    }
+
+    #[test]
+    fn the_end_of_the_log_names_failed_tests() {
+        assert!(tells_of_a_failed_test("test vrsp::bound ... FAILED"));
+        assert!(!tells_of_a_failed_test("test vrsp::bound ... ok"));
     }
 
     #[test]

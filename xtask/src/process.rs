@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
 use crate::tree::Tree;
@@ -64,6 +65,29 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     } else {
         Err(Trouble::failed(format!("`{line}`: {status}")))
     }
+}
+
+/// Runs a command whose output the reader sees; where it fails, the reason carries what `pick` keeps
+/// of its standard output, so that the end of a long log tells what went wrong.
+pub(crate) fn run_picking(command: &mut Command, pick: fn(&str) -> bool) -> Outcome {
+    let line = echo(command);
+    let unable = |error: std::io::Error| Trouble::failed(format!("`{line}`: {error}"));
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(unable)?;
+    let mut kept = Vec::new();
+    for shown in BufReader::new(child.stdout.take().expect("piped above")).lines() {
+        let shown = shown.map_err(unable)?;
+        println!("{shown}");
+        if pick(&shown) {
+            kept.push(shown);
+        }
+    }
+    let status = child.wait().map_err(unable)?;
+    if status.success() {
+        return Ok(());
+    }
+    kept.dedup();
+    let reasons: String = kept.iter().map(|line| format!("\n    {line}")).collect();
+    Err(Trouble::failed(format!("`{line}`: {status}{reasons}")))
 }
 
 /// Runs a command and returns its standard output; its standard error goes to the reader.

@@ -1,7 +1,8 @@
 //! Pools near the proved bound: LPT, then trades, then an exact split of pool pairs.
 //!
-//! 1. **Start**: Alg. 1; where the bound comes from one outlier with the P−1 lightest sequences,
-//!    that pool is filled with exactly those and Alg. 1 fills the others.
+//! 1. **Start**: Alg. 1. Where the bound comes from outliers and the search from there stays above
+//!    it, once more with the heaviest sequence beside exactly the P−1 lightest and Alg. 1 for the
+//!    others; the lighter of the two results stands.
 //! 2. **Trade**: the heaviest pool trades one member with another pool so that the heavier of the
 //!    two becomes as light as can be, over all partners, or two members for two where no single one
 //!    helps; until the bound, or until no trade helps. Members are kept sorted, so the best pair of
@@ -44,42 +45,44 @@ pub(super) fn place(
     pool_size: usize,
     bound: PoolBound,
 ) -> SequencePlacement {
-    let mut pools = Pools::start(scratch, work, total, pool_size, bound);
-    pools.trade_until(bound.load, 4 * work.len());
-    if work.len() <= SMALL_WINDOW && pool_size <= SPLIT_POOL {
-        pools.split_until(bound.load);
+    let search = |start: SequencePlacement| {
+        let mut pools = Pools::new(start, work);
+        pools.trade_until(bound.load, 4 * work.len());
+        if work.len() <= SMALL_WINDOW && pool_size <= SPLIT_POOL {
+            pools.split_until(bound.load);
+        }
+        pools
+    };
+    let pools = search(paper::place(scratch, work, total, pool_size));
+    let outlier = matches!(bound.kind, BoundKind::Heaviest { .. }) && work.len() > pool_size;
+    if outlier && pools.load() > bound.load {
+        let beside = search(beside_outlier(scratch, work, total, pool_size));
+        if beside.load() < pools.load() {
+            return beside.finish();
+        }
     }
     pools.finish()
 }
 
 impl Pools {
-    fn start(
-        scratch: &mut paper::Scratch,
-        work: &[u64],
-        total: u64,
-        size: usize,
-        bound: PoolBound,
-    ) -> Self {
-        let outlier = matches!(bound.kind, BoundKind::Heaviest { .. }) && work.len() > size;
-        let placed = if outlier {
-            beside_outlier(scratch, work, total, size)
-        } else {
-            paper::place(scratch, work, total, size)
-        };
+    fn new(start: SequencePlacement, work: &[u64]) -> Self {
+        let size = start.pool_size;
+        let weigh = |&id: &SequenceId| (work[id.index()], id.0);
         let mut pools = Self {
             size,
-            members: placed
-                .members
-                .iter()
-                .map(|&id| (work[id.index()], id.0))
-                .collect(),
-            loads: placed.loads,
+            members: start.members.iter().map(weigh).collect(),
+            loads: start.loads,
         };
         pools
             .members
             .chunks_mut(size)
             .for_each(<[_]>::sort_unstable);
         pools
+    }
+
+    /// Load of the heaviest pool.
+    fn load(&self) -> u64 {
+        self.loads[self.heaviest()]
     }
 
     fn pool(&self, pool: usize) -> &[(u64, u32)] {

@@ -172,7 +172,7 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
         ),
         (
             "two_shapes",
-            parts(|f| f.section(shape).data.extend([0; 64])),
+            parts(|f| f.section(shape).data.extend([0; 80])),
         ),
     ];
     files.extend(contents());

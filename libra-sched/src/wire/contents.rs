@@ -31,7 +31,8 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
     let &[shape] = shapes.as_slice() else {
         return Err(wrong(Section::Shape, "holds shapes", shapes.len(), 1u64));
     };
-    if shape.zeros != [0; 2] {
+    // No mask has numbers and no plan forwards inside nodes yet.
+    if (shape.mask_numbers, shape.gpus_per_node, shape.zeros) != ([0; 3], 0, [0; 2]) {
         return Err(wrong(
             Section::Shape,
             "has reserved fields that are not zero",

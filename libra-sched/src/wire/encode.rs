@@ -123,6 +123,8 @@ fn shape_of(plan: &PoolPlan) -> Shape {
             KvFetch::Whole => 0,
             KvFetch::Range => 1,
         },
+        mask_numbers: [0; 3],
+        gpus_per_node: 0,
         zeros: [0; 2],
     }
 }

@@ -1,0 +1,211 @@
+//! What has to move for a placement: Q and O of tiles away from home, KV once per destination.
+//!
+//! In: tiles and their workers. Out: three sorted lists of moves. O(groups read + moves).
+//!
+//! *Paper*: §4.4 (deduplicated tile exchange).
+
+mod fetch;
+
+use std::fmt;
+use std::str::FromStr;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::error::{Error, check_limit};
+use crate::heads::HeadSplit;
+use crate::ids::{SampleId, TileId, WorkerId};
+use crate::layout::TokenLayout;
+use crate::lengths::{MAX_COUNT, PackedLengths};
+use crate::mask::Mask;
+use crate::tiles::TileSet;
+
+/// Q of a tile from its home to its worker, or O back: all rows and heads of the tile.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+pub struct TileMove {
+    /// The tile.
+    pub tile: TileId,
+    /// Sender.
+    pub src: WorkerId,
+    /// Receiver.
+    pub dst: WorkerId,
+}
+
+/// K and V of consecutive tokens of one sample in one KV span.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
+pub struct KvMove {
+    /// Receiver.
+    pub dst: WorkerId,
+    /// Sample of the KV group.
+    pub sample: SampleId,
+    /// KV span of the group.
+    pub span: u32,
+    /// First token within the sequence.
+    pub start: u32,
+    /// One past the last token.
+    pub end: u32,
+    /// Sender: home of these tokens in this span.
+    pub src: WorkerId,
+}
+
+impl KvMove {
+    /// Number of tokens.
+    #[must_use]
+    pub const fn tokens(&self) -> u32 {
+        self.end - self.start
+    }
+}
+
+/// How much of a KV group a destination receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum KvFetch {
+    /// The whole sample, as the paper does.
+    #[default]
+    Whole,
+    /// The keys that some tile there reads under the mask, from the first to the last of them: for
+    /// causal attention the sample's prefix up to the last query.
+    Range,
+}
+
+impl KvFetch {
+    /// Every way, in the order of their wire codes.
+    pub const ALL: [Self; 2] = [Self::Whole, Self::Range];
+}
+
+impl fmt::Display for KvFetch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Whole => "whole",
+            Self::Range => "range",
+        })
+    }
+}
+
+impl FromStr for KvFetch {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "whole" => Ok(Self::Whole),
+            "range" => Ok(Self::Range),
+            _ => Err(Error::UnknownName {
+                what: "kv fetch",
+                value: text.to_owned(),
+                legal: "whole, range",
+            }),
+        }
+    }
+}
+
+/// Everything that moves forward; backward reverses it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExchangePlan {
+    /// Q dispatches, by tile.
+    pub q: Vec<TileMove>,
+    /// KV fetches, by (destination, sample, span, token).
+    pub kv: Vec<KvMove>,
+    /// O returns, by tile.
+    pub o: Vec<TileMove>,
+}
+
+/// Derives the moves for tiles placed on `workers` (one a tile).
+///
+/// Q and O move exactly when a tile is away from home. Each destination receives, once, what
+/// `fetch` says of every group its tiles read under `mask`, less what it holds as a home.
+///
+/// # Errors
+/// Not one worker a tile, a worker or a sample that does not exist, or too many moves.
+pub fn derive(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    tiles: &TileSet,
+    workers: &[WorkerId],
+    mask: Mask,
+    fetch: KvFetch,
+) -> Result<ExchangePlan, Error> {
+    check(pool, layout, heads, tiles, workers)?;
+    let mut plan = ExchangePlan::default();
+    for (tile, (shape, &worker)) in (0..).map(TileId).zip(tiles.iter().zip(workers)) {
+        if worker != shape.q_home {
+            plan.q.push(TileMove {
+                tile,
+                src: shape.q_home,
+                dst: worker,
+            });
+            plan.o.push(TileMove {
+                tile,
+                src: worker,
+                dst: shape.q_home,
+            });
+        }
+    }
+    let mut fetcher = fetch::Fetcher::new(pool, layout, heads);
+    let (by_worker, first) = group_by_worker(workers, layout.workers());
+    for dst in 0..layout.workers() {
+        let own = &by_worker[first[dst as usize] as usize..first[dst as usize + 1] as usize];
+        let begin = fetcher.moves().len();
+        fetcher.fetch(WorkerId(dst), tiles, own);
+        if fetch == KvFetch::Range {
+            fetcher.trim(begin, tiles, own, mask);
+        }
+        check_limit(
+            "number of KV moves",
+            fetcher.moves().len() as u128,
+            MAX_COUNT.into(),
+        )?;
+    }
+    plan.kv = fetcher.into_moves();
+    Ok(plan)
+}
+
+/// One worker of the pool a tile.
+fn check(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    tiles: &TileSet,
+    workers: &[WorkerId],
+) -> Result<(), Error> {
+    crate::tiles::check_pool(pool, layout)?;
+    layout.check_heads(heads)?;
+    tiles.check_belongs(pool, layout, heads)?;
+    if tiles.len() != workers.len() {
+        return Err(Error::Mismatch {
+            name: "number of tiles",
+            left: tiles.len() as u64,
+            left_of: "tiles",
+            right: workers.len() as u64,
+            right_of: "placement",
+        });
+    }
+    if let Some(bad) = workers.iter().find(|w| w.0 >= layout.workers()) {
+        let (value, count) = (bad.0.into(), layout.workers().into());
+        return Err(Error::OutOfRange {
+            name: "worker",
+            value,
+            count,
+        });
+    }
+    Ok(())
+}
+
+/// Tiles of each worker in id order, and where each worker's begin.
+fn group_by_worker(workers: &[WorkerId], count: u32) -> (Vec<u32>, Vec<u32>) {
+    let mut first = vec![0u32; count as usize + 1];
+    for worker in workers {
+        first[worker.index() + 1] += 1;
+    }
+    for worker in 0..count as usize {
+        first[worker + 1] += first[worker];
+    }
+    let mut next = first.clone();
+    let mut tiles = vec![0u32; workers.len()];
+    for (tile, worker) in (0..).zip(workers) {
+        tiles[next[worker.index()] as usize] = tile;
+        next[worker.index()] += 1;
+    }
+    (tiles, first)
+}

@@ -3,14 +3,18 @@
 //! Damages that leave a plan right are not tried, because verification accepts them by design:
 //! - element bytes: any are legal, and nothing else in a plan depends on them;
 //! - one KV move cut into two that follow each other: every key still arrives once from its home;
-//! - another placement with all its moves: a plan is right wherever its tiles are.
+//! - another placement with all its moves: a plan is right wherever its tiles are;
+//! - another relay among the readers of a range, with all its forwards.
 
 #![forbid(unsafe_code)]
 
 use std::fmt::Write;
 
 use libra_sched::verify;
-use libra_sched::{KvMove, Mask, PoolPlan, SampleId, ShTile, TileId, TileMove, WorkerId};
+use libra_sched::{
+    ExchangePlan, KvMove, KvRoute, Mask, PlanConfig, PoolPlan, SampleId, ShTile, TileId, TileMove,
+    Topology, WorkerId, plan_pool,
+};
 use libra_tests::cases::named;
 
 /// Damaged plans, each with what was done.
@@ -53,8 +57,14 @@ fn all(plan: &PoolPlan) -> Vec<(String, PoolPlan)> {
         damage_tile_move(&mut damages, "O", index, |plan| &mut plan.exchange.o);
     }
     for index in 0..plan.exchange.kv.len() {
-        damage_kv_move(&mut damages, index);
+        damage_kv_move(&mut damages, "KV move", index, |exchange| &mut exchange.kv);
     }
+    for index in 0..plan.exchange.forward.len() {
+        damage_kv_move(&mut damages, "forward", index, |exchange| {
+            &mut exchange.forward
+        });
+    }
+    damage_route(&mut damages);
     damage_chunks(&mut damages);
     damage_whole(&mut damages);
     damages.done
@@ -176,17 +186,21 @@ fn damage_tile_move(
     }
 }
 
-fn damage_kv_move(damages: &mut Damages<'_>, index: usize) {
-    let moves = &damages.plan.exchange.kv;
-    let m = moves[index];
-    let name = |what: &str| format!("KV move {index}: {what}");
+fn damage_kv_move(
+    damages: &mut Damages<'_>,
+    kind: &str,
+    index: usize,
+    list: fn(&mut ExchangePlan) -> &mut Vec<KvMove>,
+) {
+    let m = list(&mut damages.plan.exchange.clone())[index];
+    let name = |what: &str| format!("{kind} {index}: {what}");
     let workers = damages.plan.layout.workers();
     damages.add(name("dropped"), |p| {
-        p.exchange.kv.remove(index);
+        list(&mut p.exchange).remove(index);
     });
-    damages.add(name("repeated"), |p| p.exchange.kv.insert(index, m));
+    damages.add(name("repeated"), |p| list(&mut p.exchange).insert(index, m));
     damages.add(name("turned around"), |p| {
-        p.exchange.kv[index] = KvMove {
+        list(&mut p.exchange)[index] = KvMove {
             src: m.dst,
             dst: m.src,
             ..m
@@ -194,11 +208,13 @@ fn damage_kv_move(damages: &mut Damages<'_>, index: usize) {
     });
     for worker in (0..workers).chain([u32::MAX]).map(WorkerId) {
         if worker != m.dst {
-            damages.add(name("redirected"), |p| p.exchange.kv[index].dst = worker);
+            damages.add(name("redirected"), |p| {
+                list(&mut p.exchange)[index].dst = worker;
+            });
         }
         if worker != m.src {
             damages.add(name("from elsewhere"), |p| {
-                p.exchange.kv[index].src = worker;
+                list(&mut p.exchange)[index].src = worker;
             });
         }
     }
@@ -218,8 +234,8 @@ fn damage_kv_move(damages: &mut Damages<'_>, index: usize) {
         );
         if let (Some(start), Some(end)) = moved {
             damages.add(name("range"), |p| {
-                p.exchange.kv[index].start = start;
-                p.exchange.kv[index].end = end;
+                list(&mut p.exchange)[index].start = start;
+                list(&mut p.exchange)[index].end = end;
             });
         }
     }
@@ -229,16 +245,72 @@ fn damage_kv_move(damages: &mut Damages<'_>, index: usize) {
         Some(u32::MAX),
     ] {
         damages.set(&name("sample"), other, |p, other| {
-            p.exchange.kv[index].sample = SampleId(other);
+            list(&mut p.exchange)[index].sample = SampleId(other);
         });
     }
     for other in [m.span.checked_sub(1), Some(m.span + 1), Some(u32::MAX)] {
         damages.set(&name("span"), other, |p, other| {
-            p.exchange.kv[index].span = other;
+            list(&mut p.exchange)[index].span = other;
         });
     }
     for other in 0..index {
-        damages.add(name("swapped"), |p| p.exchange.kv.swap(index, other));
+        damages.add(name("swapped"), |p| {
+            list(&mut p.exchange).swap(index, other);
+        });
+    }
+}
+
+/// Both hops at once: moves that change lists, and relays that are none.
+fn damage_route(damages: &mut Damages<'_>) {
+    let plan = damages.plan;
+    for (index, &m) in plan.exchange.kv.iter().enumerate() {
+        damages.add(format!("KV move {index}: forwarded"), |p| {
+            p.exchange.kv.remove(index);
+            p.exchange.forward.push(m);
+            p.exchange.forward.sort_unstable();
+        });
+    }
+    for (index, &m) in plan.exchange.forward.iter().enumerate() {
+        let name = |what: &str| format!("forward {index}: {what}");
+        damages.add(name("first hop"), |p| {
+            p.exchange.forward.remove(index);
+            p.exchange.kv.push(m);
+            p.exchange.kv.sort_unstable();
+        });
+        let feeds = |first: &&KvMove| {
+            (first.dst, first.sample, first.span) == (m.src, m.sample, m.span)
+                && first.start < m.end
+                && m.start < first.end
+        };
+        let first = plan.exchange.kv.iter().find(feeds);
+        let home = first.expect("a relay has what it forwards").src;
+        damages.add(name("from home"), |p| {
+            p.exchange.forward.remove(index);
+            p.exchange.kv.push(KvMove { src: home, ..m });
+            p.exchange.kv.sort_unstable();
+        });
+        damages.add(name("home named as relay"), |p| {
+            p.exchange.forward[index].src = home;
+        });
+        damages.add(name("the relay's own first hop dropped"), |p| {
+            p.exchange.kv.retain(|first| !feeds(&first));
+        });
+    }
+    if !plan.exchange.forward.is_empty() {
+        damages.add("direct", |p| p.kv_route = KvRoute::Direct);
+        for gpus in [1, 2, 4] {
+            let nodes = KvRoute::Node(Topology::new(gpus).expect("positive"));
+            damages.add(format!("nodes of {gpus}"), |p| p.kv_route = nodes);
+        }
+        damages.add("no forwards", |p| p.exchange.forward.clear());
+        damages.add("direct moves through nodes", |p| {
+            let direct = PlanConfig {
+                kv_fetch: p.kv_fetch,
+                ..PlanConfig::paper(2)
+            };
+            let direct = plan_pool(&p.lengths, &p.layout, &p.heads, &direct);
+            p.exchange = direct.expect("the case can be planned").exchange;
+        });
     }
 }
 

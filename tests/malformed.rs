@@ -176,7 +176,50 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
         ),
     ];
     files.extend(contents());
+    files.extend(routes());
     files
+}
+
+/// Files of a plan with two hops, and without what belongs to one.
+fn routes() -> Vec<(&'static str, Vec<u8>)> {
+    let two_hops = named().into_iter().find(|named| named.name == "two_hops");
+    let two_hops = wire::encode(&two_hops.expect("a case has that name").case.plan());
+    let routed = |damage: fn(&mut PlanFile)| {
+        let mut file = PlanFile::parse(&two_hops);
+        damage(&mut file);
+        file.bytes()
+    };
+    const GPUS: usize = 4 * 17;
+    vec![
+        (
+            "forwards_missing",
+            parts(|f| put_u32(&mut f.section(section::SHAPE).data, GPUS, 2)),
+        ),
+        (
+            "forwards_without_route",
+            routed(|f| put_u32(&mut f.section(section::SHAPE).data, GPUS, 0)),
+        ),
+        (
+            "forwards_marked_optional",
+            routed(|f| f.section(section::FORWARDS).flags = 0),
+        ),
+        (
+            "forwards_before_o_moves",
+            routed(|f| f.sections.swap(11, 12)),
+        ),
+        (
+            "forward_to_missing_worker",
+            routed(|f| put_u32(&mut f.section(section::FORWARDS).data, 0, 6)),
+        ),
+        (
+            "forward_backwards",
+            routed(|f| put_u32(&mut f.section(section::FORWARDS).data, 12, 4)),
+        ),
+        (
+            "part_of_a_forward",
+            routed(|f| f.section(section::FORWARDS).data.truncate(92)),
+        ),
+    ]
 }
 
 /// Files whose frame is right and whose numbers are not.

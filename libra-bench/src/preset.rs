@@ -3,8 +3,8 @@
 use clap::ValueEnum;
 use libra_sched::vrsp::Vrsp;
 use libra_sched::{
-    ElementBytes, Error, HeadSplit, KvFetch, LayoutKind, Mask, Placer, PlanConfig, Proxy, Slack,
-    TokenLayout, Topology, WindowShape,
+    ElementBytes, Error, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, Placer, PlanConfig, Proxy,
+    Slack, TokenLayout, Topology, WindowShape,
 };
 use serde_json::{Value, json};
 
@@ -207,6 +207,7 @@ impl Settings {
                     Placement::HeadShard => Placer::HeadShard,
                 },
                 kv_fetch: self.kv,
+                kv_route: KvRoute::Direct,
                 bytes: ElementBytes::BF16,
                 max_recv_bytes: self.max_recv_bytes,
             },

@@ -18,8 +18,10 @@ pub struct Audit {
     pub tile_bound: u64,
     /// Bytes of Q dispatched and O returned.
     pub qo_bytes: u64,
-    /// Bytes of K and V fetched.
+    /// Bytes of K and V fetched, from homes and from relays.
     pub kv_bytes: u64,
+    /// Bytes of those that relays forward within their nodes.
+    pub forward_bytes: u64,
     /// Bytes that cross nodes.
     pub cross_node_bytes: u64,
     /// Bytes each worker sends: Q, O and KV together.
@@ -28,6 +30,29 @@ pub struct Audit {
     pub received_bytes: Vec<u64>,
     /// Bytes each worker's staging receives in dispatch: Q and KV.
     pub staged_bytes: Vec<u64>,
+    /// Bytes through each worker's links, by class.
+    pub links: Vec<LinkBytes>,
+}
+
+/// Bytes through the links of one worker: Q, O and KV together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LinkBytes {
+    /// Sent to workers of its node.
+    pub sent_intra_bytes: u64,
+    /// Received from workers of its node.
+    pub received_intra_bytes: u64,
+    /// Sent to other nodes.
+    pub sent_inter_bytes: u64,
+    /// Received from other nodes.
+    pub received_inter_bytes: u64,
+}
+
+impl LinkBytes {
+    /// Bytes through the busier direction of the port to other nodes.
+    #[must_use]
+    pub fn port_bytes(&self) -> u64 {
+        self.sent_inter_bytes.max(self.received_inter_bytes)
+    }
 }
 
 /// Adds up `plan` on machines joined as `topology` says.
@@ -46,10 +71,12 @@ pub fn audit(plan: &PoolPlan, topology: Topology) -> Audit {
         home_loads,
         qo_bytes: 0,
         kv_bytes: 0,
+        forward_bytes: 0,
         cross_node_bytes: 0,
         sent_bytes: vec![0; workers],
         received_bytes: vec![0; workers],
         staged_bytes: vec![0; workers],
+        links: vec![LinkBytes::default(); workers],
     };
     for m in &plan.exchange.q {
         let bytes = plan.q_bytes(m.tile.index());
@@ -57,12 +84,13 @@ pub fn audit(plan: &PoolPlan, topology: Topology) -> Audit {
         audit.staged_bytes[m.dst.index()] += bytes;
         audit.send(topology, m.src, m.dst, bytes);
     }
-    for m in &plan.exchange.kv {
+    for m in plan.exchange.kv.iter().chain(&plan.exchange.forward) {
         let bytes = plan.kv_bytes(m);
         audit.kv_bytes += bytes;
         audit.staged_bytes[m.dst.index()] += bytes;
         audit.send(topology, m.src, m.dst, bytes);
     }
+    audit.forward_bytes = plan.exchange.forward.iter().map(|m| plan.kv_bytes(m)).sum();
     for m in &plan.exchange.o {
         let bytes = plan.o_bytes(m.tile.index());
         audit.qo_bytes += bytes;
@@ -75,9 +103,28 @@ impl Audit {
     fn send(&mut self, topology: Topology, src: WorkerId, dst: WorkerId, bytes: u64) {
         self.sent_bytes[src.index()] += bytes;
         self.received_bytes[dst.index()] += bytes;
-        if topology.link(src, dst) == LinkClass::InterNode {
-            self.cross_node_bytes += bytes;
+        match topology.link(src, dst) {
+            LinkClass::Local => {}
+            LinkClass::IntraNode => {
+                self.links[src.index()].sent_intra_bytes += bytes;
+                self.links[dst.index()].received_intra_bytes += bytes;
+            }
+            LinkClass::InterNode => {
+                self.cross_node_bytes += bytes;
+                self.links[src.index()].sent_inter_bytes += bytes;
+                self.links[dst.index()].received_inter_bytes += bytes;
+            }
         }
+    }
+
+    /// Bytes of the busiest port between nodes, in its busier direction.
+    #[must_use]
+    pub fn busiest_port_bytes(&self) -> u64 {
+        self.links
+            .iter()
+            .map(LinkBytes::port_bytes)
+            .max()
+            .unwrap_or(0)
     }
 
     /// All bytes that leave a worker.

@@ -58,7 +58,7 @@ pub mod verify;
 pub mod wire;
 
 pub use error::Error;
-pub use exchange::{ExchangePlan, KvFetch, KvMove, TileMove};
+pub use exchange::{ExchangePlan, KvFetch, KvMove, KvRoute, TileMove};
 pub use heads::{ElementBytes, HeadSplit};
 pub use ids::{PoolId, SampleId, SequenceId, TileId, WorkerId};
 pub use layout::{Fragment, LayoutKind, TokenLayout};

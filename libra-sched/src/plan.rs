@@ -4,7 +4,7 @@
 //! device's critical path).
 
 use crate::error::Error;
-use crate::exchange::{self, ExchangePlan, KvFetch};
+use crate::exchange::{self, ExchangePlan, KvFetch, KvRoute};
 use crate::heads::{ElementBytes, HeadSplit};
 use crate::ids::WorkerId;
 use crate::layout::TokenLayout;
@@ -24,6 +24,8 @@ pub struct PlanConfig {
     pub placer: Placer,
     /// How much of a KV group is fetched.
     pub kv_fetch: KvFetch,
+    /// Which way it takes.
+    pub kv_route: KvRoute,
     /// Bytes of what travels.
     pub bytes: ElementBytes,
     /// Bytes of Q and KV that one worker's staging may receive forward; `None` for no limit.
@@ -31,7 +33,8 @@ pub struct PlanConfig {
 }
 
 impl PlanConfig {
-    /// Causal, Alg. 2 with the paper's slack, bf16, no limit on what a worker receives.
+    /// Causal, Alg. 2 with the paper's slack, whole groups from their homes, bf16, no limit on what
+    /// a worker receives.
     #[must_use]
     pub const fn paper(block_tokens: u32) -> Self {
         Self {
@@ -39,6 +42,7 @@ impl PlanConfig {
             block_tokens,
             placer: Placer::Paper(placement::Slack::PAPER),
             kv_fetch: KvFetch::Whole,
+            kv_route: KvRoute::Direct,
             bytes: ElementBytes::BF16,
             max_recv_bytes: None,
         }
@@ -61,6 +65,8 @@ pub struct PoolPlan {
     pub mask: Mask,
     /// How much of a KV group is fetched.
     pub kv_fetch: KvFetch,
+    /// Which way it takes.
+    pub kv_route: KvRoute,
     /// Bytes of what travels.
     pub bytes: ElementBytes,
     /// Tiles: position = tile id.
@@ -122,7 +128,7 @@ pub fn plan_pool_with(
     let problem = Problem::new(pool, layout, heads, config.bytes)?;
     let tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
     let placed = placement::place_with(&mut scratch.placement, &problem, &tiles, config.placer)?;
-    let exchange = exchange::derive(
+    let direct = exchange::derive(
         pool,
         layout,
         heads,
@@ -131,12 +137,14 @@ pub fn plan_pool_with(
         config.mask,
         config.kv_fetch,
     )?;
+    let exchange = exchange::route(direct, heads, &tiles, config.kv_route)?;
     let plan = PoolPlan {
         lengths: pool.clone(),
         layout: layout.clone(),
         heads: heads.clone(),
         mask: config.mask,
         kv_fetch: config.kv_fetch,
+        kv_route: config.kv_route,
         bytes: config.bytes,
         tiles: tiles.into_vec(),
         workers: placed.workers,
@@ -160,7 +168,7 @@ fn check_received(plan: &PoolPlan, limit: u64) -> Result<(), Error> {
     for m in &plan.exchange.q {
         received[m.dst.index()] += plan.q_bytes(m.tile.index());
     }
-    for m in &plan.exchange.kv {
+    for m in plan.exchange.kv.iter().chain(&plan.exchange.forward) {
         received[m.dst.index()] += plan.kv_bytes(m);
     }
     // The worst worker, the first of equals.

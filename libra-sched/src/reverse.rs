@@ -1,7 +1,7 @@
 //! The backward exchange, derived from the forward one by turning it around.
 //!
 //! dO travels where Q went, dQ comes back where O came from, dK and dV return along every KV
-//! fetch. What backward finds at a destination depends on the [`BackwardMode`].
+//! fetch: what was forwarded is added up at the relay, which sends one sum home. What backward finds at a destination depends on the [`BackwardMode`].
 //!
 //! *Paper*: §4.5 (backward volume equals forward's: that is [`BackwardMode::Recompute`], where
 //! activation checkpointing has just run forward again).
@@ -66,10 +66,15 @@ pub struct BackwardPlan {
     pub q: Vec<TileMove>,
     /// K and V again, by destination; empty unless refetching.
     pub kv: Vec<KvMove>,
+    /// K and V forwarded again; empty unless refetching.
+    pub forward: Vec<KvMove>,
     /// dQ from worker to home, by tile.
     pub d_q: Vec<TileMove>,
+    /// dK and dV back to the relay that forwarded K and V, by (relay, sample, span, token, sender): a
+    /// relay adds its own share first, then the senders' in rising order, and sends the sum home.
+    pub gather: Vec<KvMove>,
     /// dK and dV back to where K and V came from, by (home, sample, span, token, sender): a home
-    /// adds its own share first, then the senders' in this order.
+    /// adds its own share first, then the senders' in rising order, each with its sum.
     pub d_kv: Vec<KvMove>,
     /// What it costs.
     pub cost: BackwardCost,
@@ -103,29 +108,30 @@ impl BackwardCost {
 pub fn derive(plan: &PoolPlan, mode: BackwardMode) -> BackwardPlan {
     let forward = &plan.exchange;
     let again = mode == BackwardMode::Refetch;
-    let mut d_kv: Vec<KvMove> = forward
-        .kv
-        .iter()
-        .map(|m| KvMove {
-            dst: m.src,
-            src: m.dst,
-            ..*m
-        })
-        .collect();
-    d_kv.sort_unstable();
+    let if_again = |moves: &[KvMove]| if again { moves.to_vec() } else { Vec::new() };
     BackwardPlan {
         mode,
         d_o: forward.q.clone(),
         q: if again { forward.q.clone() } else { Vec::new() },
-        kv: if again {
-            forward.kv.clone()
-        } else {
-            Vec::new()
-        },
+        kv: if_again(&forward.kv),
+        forward: if_again(&forward.forward),
         d_q: forward.o.clone(),
-        d_kv,
+        gather: turned(&forward.forward),
+        d_kv: turned(&forward.kv),
         cost: cost(plan, mode),
     }
+}
+
+/// `moves` the other way, by where they go.
+fn turned(moves: &[KvMove]) -> Vec<KvMove> {
+    let turn = |m: &KvMove| KvMove {
+        dst: m.src,
+        src: m.dst,
+        ..*m
+    };
+    let mut turned: Vec<KvMove> = moves.iter().map(turn).collect();
+    turned.sort_unstable();
+    turned
 }
 
 fn cost(plan: &PoolPlan, mode: BackwardMode) -> BackwardCost {
@@ -136,7 +142,8 @@ fn cost(plan: &PoolPlan, mode: BackwardMode) -> BackwardCost {
     };
     let q: u64 = forward.q.iter().map(|m| plan.q_bytes(m.tile.index())).sum();
     let o: u64 = forward.q.iter().map(|m| plan.o_bytes(m.tile.index())).sum();
-    let kv: u64 = forward.kv.iter().map(|m| plan.kv_bytes(m)).sum();
+    let fetched = || forward.kv.iter().chain(&forward.forward);
+    let kv: u64 = fetched().map(|m| plan.kv_bytes(m)).sum();
     let statistics: u64 = forward.q.iter().map(statistic).sum();
 
     let mut cost = BackwardCost {
@@ -153,7 +160,7 @@ fn cost(plan: &PoolPlan, mode: BackwardMode) -> BackwardCost {
                 cost.stashed_bytes[m.dst.index()] +=
                     plan.q_bytes(tile) + plan.o_bytes(tile) + statistic(m);
             }
-            for m in &forward.kv {
+            for m in fetched() {
                 cost.stashed_bytes[m.dst.index()] += plan.kv_bytes(m);
             }
         }

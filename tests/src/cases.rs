@@ -1,8 +1,8 @@
 //! Small named pools that several tests plan, damage and print.
 
 use libra_sched::{
-    ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
+    ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, PackedLengths, Placer,
+    PlanConfig, PoolPlan, Slack, TokenLayout, Topology, plan_pool,
 };
 
 /// One pool to plan.
@@ -48,6 +48,7 @@ pub fn named() -> Vec<Named> {
     vec![
         causal_contiguous(),
         causal_ranges(),
+        two_hops(),
         full_zigzag_shared_kv(),
         tensor_ranks_without_slack(),
         uneven_heads_explicit_fragments(),
@@ -63,6 +64,7 @@ fn config(mask: Mask, block_tokens: u32, placer: Placer, bytes: ElementBytes) ->
         placer,
         bytes,
         kv_fetch: KvFetch::Whole,
+        kv_route: KvRoute::Direct,
         max_recv_bytes: None,
     }
 }
@@ -92,6 +94,25 @@ fn causal_ranges() -> Named {
             config: PlanConfig {
                 kv_fetch: KvFetch::Range,
                 ..PlanConfig::paper(4)
+            },
+            pool,
+        },
+    }
+}
+
+/// Two nodes of three: K and V enter the second once, and are forwarded there.
+fn two_hops() -> Named {
+    let pool = lengths(include_str!("../golden/two_hops.lengths.txt"));
+    let nodes = Topology::new(3).expect("three are a node");
+    Named {
+        name: "two_hops",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 3, 1),
+            heads: split(2, 1, [4, 4], 2, 1),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                kv_route: KvRoute::Node(nodes),
+                ..PlanConfig::paper(3)
             },
             pool,
         },

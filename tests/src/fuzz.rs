@@ -5,9 +5,9 @@ use libra_sched::audit::audit;
 use libra_sched::error::divisors;
 use libra_sched::vrsp::{self as sched_vrsp, Vrsp, lower_bound};
 use libra_sched::{
-    BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths,
-    Placer, PlanConfig, PlanId, PoolId, PoolPlan, Slack, TokenLayout, Topology, reverse, verify,
-    wire,
+    BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
+    PackedLengths, Placer, PlanConfig, PlanId, PoolId, PoolPlan, Slack, TokenLayout, Topology,
+    reverse, verify, wire,
 };
 
 use crate::cases::Case;
@@ -86,7 +86,8 @@ pub fn plan_verify(bytes: &[u8]) {
     )
     .len();
     let moved = |m: &libra_sched::KvMove| m.tokens() as usize * heads.kv_of_span(m.span).len();
-    let moved: usize = plan.exchange.kv.iter().map(moved).sum();
+    let fetched = plan.exchange.kv.iter().chain(&plan.exchange.forward);
+    let moved: usize = fetched.map(moved).sum();
     assert_eq!(moved, keys, "{case:?}");
     read_everywhere(&plan);
 }
@@ -200,6 +201,10 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         placer,
         bytes: *u.choose(&[ElementBytes::BF16, ElementBytes::F32, ElementBytes::F64])?,
         kv_fetch: *u.choose(&KvFetch::ALL)?,
+        kv_route: match u.int_in_range(0..=8)? {
+            0 => KvRoute::Direct,
+            gpus => KvRoute::Node(Topology::new(gpus).expect("positive")),
+        },
         max_recv_bytes: None,
     };
     Ok(Case {

@@ -47,6 +47,8 @@ pub mod section {
     pub const KV_MOVES: u32 = 11;
     /// Provenance.
     pub const PROVENANCE: u32 = 13;
+    /// Forwards, in files that have a route through nodes.
+    pub const FORWARDS: u32 = 14;
 }
 
 /// One section with its table entry.

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use libra_sched::audit::audit;
-use libra_sched::{KvFetch, KvMove, PlanId, PoolPlan, SampleId, ShTile, TileMove, Topology};
+use libra_sched::{
+    KvFetch, KvMove, KvRoute, PlanId, PoolPlan, SampleId, ShTile, TileMove, Topology,
+};
 
 /// All of `plan`.
 #[must_use]
@@ -30,6 +32,12 @@ fn write_all(out: &mut String, plan: &PoolPlan) -> std::fmt::Result {
     writeln!(out, "\n{} KV moves", exchange.kv.len())?;
     for m in &exchange.kv {
         write_kv_move(out, plan, m)?;
+    }
+    if plan.kv_route != KvRoute::Direct {
+        writeln!(out, "\n{} forwards", exchange.forward.len())?;
+        for m in &exchange.forward {
+            write_kv_move(out, plan, m)?;
+        }
     }
     write_tile_moves(out, plan, "O", &exchange.o, PoolPlan::o_bytes)?;
     write_sums(out, plan)
@@ -61,6 +69,10 @@ fn write_shape(out: &mut String, plan: &PoolPlan) -> std::fmt::Result {
     )?;
     if plan.kv_fetch != KvFetch::Whole {
         writeln!(out, "K and V fetched: {}", plan.kv_fetch)?;
+    }
+    if let KvRoute::Node(nodes) = plan.kv_route {
+        let gpus = nodes.gpus_per_node();
+        writeln!(out, "K and V once into each node of {gpus} workers")?;
     }
     let spans: Vec<_> = (0..heads.span_count())
         .map(|s| heads.kv_of_span(s))
@@ -129,7 +141,11 @@ fn write_kv_move(out: &mut String, plan: &PoolPlan, m: &KvMove) -> std::fmt::Res
 }
 
 fn write_sums(out: &mut String, plan: &PoolPlan) -> std::fmt::Result {
-    let audit = audit(plan, Topology::default());
+    let nodes = match plan.kv_route {
+        KvRoute::Node(nodes) => nodes,
+        _ => Topology::default(),
+    };
+    let audit = audit(plan, nodes);
     writeln!(out, "\nwork at home {:?}", audit.home_loads)?;
     writeln!(
         out,
@@ -144,5 +160,13 @@ fn write_sums(out: &mut String, plan: &PoolPlan) -> std::fmt::Result {
         audit.qo_bytes,
         audit.kv_bytes,
         plan.kv_groups()
-    )
+    )?;
+    if plan.kv_route != KvRoute::Direct {
+        writeln!(
+            out,
+            "{} bytes between nodes, {} forwarded within them",
+            audit.cross_node_bytes, audit.forward_bytes
+        )?;
+    }
+    Ok(())
 }

@@ -3,4 +3,5 @@
 pub mod brute;
 pub mod exchange;
 pub mod placement;
+pub mod relay;
 pub mod vrsp;

@@ -2,8 +2,8 @@
 #![allow(dead_code)] // Every test target uses a part of it.
 
 use libra_sched::{
-    BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths,
-    Placer, PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
+    BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
+    PackedLengths, Placer, PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
 };
 use proptest::prelude::*;
 
@@ -120,6 +120,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                     placer,
                     bytes: ElementBytes::F64,
                     kv_fetch: KvFetch::ALL[(seed % 2) as usize],
+                    kv_route: KvRoute::Direct,
                     max_recv_bytes: None,
                 };
                 let plan = plan_pool(&pool, &layout, &heads, &config).expect("a legal request");

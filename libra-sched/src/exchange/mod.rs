@@ -1,10 +1,12 @@
 //! What has to move for a placement: Q and O of tiles away from home, KV once per destination.
 //!
-//! In: tiles and their workers. Out: three sorted lists of moves. O(groups read + moves).
+//! In: tiles and their workers. Out: sorted lists of moves. O(groups read + moves); [`route`] then
+//! decides whether KV comes from its home or through another worker of the destination's node.
 //!
 //! *Paper*: §4.4 (deduplicated tile exchange).
 
 mod fetch;
+mod relay;
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,6 +20,9 @@ use crate::layout::TokenLayout;
 use crate::lengths::{MAX_COUNT, PackedLengths};
 use crate::mask::Mask;
 use crate::tiles::TileSet;
+use crate::topology::Topology;
+
+pub use relay::route;
 
 /// Q of a tile from its home to its worker, or O back: all rows and heads of the tile.
 #[repr(C)]
@@ -45,7 +50,7 @@ pub struct KvMove {
     pub start: u32,
     /// One past the last token.
     pub end: u32,
-    /// Sender: home of these tokens in this span.
+    /// Sender: home of these tokens in this span, or the relay that forwards them.
     pub src: WorkerId,
 }
 
@@ -99,13 +104,36 @@ impl FromStr for KvFetch {
     }
 }
 
+/// Which way KV takes to a destination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KvRoute {
+    /// From its home, whoever else fetches it.
+    #[default]
+    Direct,
+    /// Once into each node, to a relay that reads it too and forwards it to the node's others.
+    Node(Topology),
+}
+
+impl fmt::Display for KvRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Direct => "direct",
+            Self::Node(_) => "node",
+        })
+    }
+}
+
 /// Everything that moves forward; backward reverses it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExchangePlan {
     /// Q dispatches, by tile.
     pub q: Vec<TileMove>,
-    /// KV fetches, by (destination, sample, span, token).
+    /// KV fetches, each from its home, by (destination, sample, span, token).
     pub kv: Vec<KvMove>,
+    /// KV that a worker has fetched from another node and sends on within its own, in the same
+    /// order; empty unless the route leads through nodes.
+    pub forward: Vec<KvMove>,
     /// O returns, by tile.
     pub o: Vec<TileMove>,
 }
@@ -113,7 +141,8 @@ pub struct ExchangePlan {
 /// Derives the moves for tiles placed on `workers` (one a tile).
 ///
 /// Q and O move exactly when a tile is away from home. Each destination receives, once, what
-/// `fetch` says of every group its tiles read under `mask`, less what it holds as a home.
+/// `fetch` says of every group its tiles read under `mask`, less what it holds as a home; all of it
+/// from its home, until [`route`] says otherwise.
 ///
 /// # Errors
 /// Not one worker a tile, a worker or a sample that does not exist, or too many moves.

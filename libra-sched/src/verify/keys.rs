@@ -1,5 +1,5 @@
 //! KV: at every destination what the plan's fetch says of each group that its tiles read, each token
-//! once, from its home.
+//! once; a first hop from its home.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,15 @@ pub(super) fn check(plan: &PoolPlan, found: &mut Vec<Violation>) {
     let mut pieces: BTreeMap<Key, Vec<(u32, u32)>> = BTreeMap::new();
     for (index, m) in plan.exchange.kv.iter().enumerate() {
         check_source(plan, index, m, found);
+    }
+    let lists = [
+        ("KV move", &plan.exchange.kv),
+        ("forward", &plan.exchange.forward),
+    ];
+    let moves = lists
+        .iter()
+        .flat_map(|&(list, moves)| moves.iter().enumerate().map(move |(i, m)| (list, i, m)));
+    for (list, index, m) in moves {
         let key = (m.dst.0, m.sample.0, m.span);
         let why = match needed.get(&key) {
             None => "are read by no tile there",
@@ -30,6 +39,7 @@ pub(super) fn check(plan: &PoolPlan, found: &mut Vec<Violation>) {
         };
         let (worker, sample, start, end) = (m.dst.0, m.sample.0, m.start, m.end);
         found.push(Violation::UselessMove {
+            list,
             index,
             worker,
             sample,

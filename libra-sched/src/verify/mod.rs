@@ -6,6 +6,7 @@
 //! not for the critical path.
 
 mod heads;
+mod hops;
 mod keys;
 mod moves;
 mod tiles;
@@ -115,8 +116,10 @@ pub enum Violation {
         times: u32,
     },
     /// A KV move that no tile at its destination needs, or beyond its sample.
-    #[error("KV move {index} to w{worker}: tokens {start}..{end} of sample {sample} {why}")]
+    #[error("{list} {index} to w{worker}: tokens {start}..{end} of sample {sample} {why}")]
     UselessMove {
+        /// KV move or forward.
+        list: &'static str,
         /// Position in the plan's list.
         index: usize,
         /// The destination.
@@ -144,10 +147,38 @@ pub enum Violation {
         /// Their home.
         home: u32,
     },
+    /// A KV move brings tokens into a node that another brings too.
+    #[error("KV move {index} to w{worker}: tokens {start}..{end} enter the node twice")]
+    EntersTwice {
+        /// Position in the plan's list.
+        index: usize,
+        /// Receiver in the plan.
+        worker: u32,
+        /// First token concerned.
+        start: u32,
+        /// One past the last.
+        end: u32,
+    },
+    /// A forward whose sender is no relay of its tokens in the receiver's node.
+    #[error("forward {index} from w{src} to w{dst}: tokens {start}..{end} {why}")]
+    Forward {
+        /// Position in the plan's list.
+        index: usize,
+        /// Sender in the plan.
+        src: u32,
+        /// Receiver in the plan.
+        dst: u32,
+        /// First token.
+        start: u32,
+        /// One past the last.
+        end: u32,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// A list is not in its one legal order, so equal plans could have unequal bytes.
     #[error("{list} {index} and {} are out of order", index + 1)]
     Order {
-        /// Tiles, or moves of Q, KV or O.
+        /// Tiles, moves of Q, KV or O, or forwards.
         list: &'static str,
         /// Position of the first of the two.
         index: usize,
@@ -164,6 +195,7 @@ pub fn check(plan: &PoolPlan) -> Vec<Violation> {
         tiles::check(plan, &mut found);
         moves::check(plan, &mut found);
         keys::check(plan, &mut found);
+        hops::check(plan, &mut found);
     }
     found
 }
@@ -245,7 +277,7 @@ fn check_shape(plan: &PoolPlan, found: &mut Vec<Violation>) {
     for m in plan.exchange.q.iter().chain(&plan.exchange.o) {
         below("tile of a move, below", m.tile.0, plan.tiles.len());
     }
-    for m in &plan.exchange.kv {
+    for m in plan.exchange.kv.iter().chain(&plan.exchange.forward) {
         below(
             "sample of a move, below",
             m.sample.0,

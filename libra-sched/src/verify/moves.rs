@@ -1,4 +1,4 @@
-//! Q and O: exactly the tiles away from home, from home to worker and back, in order.
+//! Q and O: exactly the tiles away from home, from home to worker and back; all lists in order.
 
 use super::Violation;
 use crate::exchange::TileMove;
@@ -9,6 +9,7 @@ pub(super) fn check(plan: &PoolPlan, found: &mut Vec<Violation>) {
     check_leg(plan, "O", &plan.exchange.o, true, found);
     check_order("Q moves", &plan.exchange.q, found);
     check_order("KV moves", &plan.exchange.kv, found);
+    check_order("forwards", &plan.exchange.forward, found);
     check_order("O moves", &plan.exchange.o, found);
 }
 

@@ -6,13 +6,14 @@ use super::DecodeError;
 use super::decode::{section_of, wrong};
 use super::format::{Section, Shape};
 use crate::error::{Error, check_limit};
-use crate::exchange::{ExchangePlan, KvFetch, KvMove, TileMove};
+use crate::exchange::{ExchangePlan, KvFetch, KvMove, KvRoute, TileMove};
 use crate::heads::{ElementBytes, HeadSplit};
 use crate::layout::{Fragment, TokenLayout};
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
 use crate::mask::Mask;
 use crate::plan::PoolPlan;
 use crate::tiles::ShTile;
+use crate::topology::Topology;
 
 /// The elements of a section; its size was checked to be a multiple of theirs.
 fn read<T: NoUninit + AnyBitPattern>(sections: &[(Section, &[u8])], section: Section) -> Vec<T> {
@@ -31,8 +32,8 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
     let &[shape] = shapes.as_slice() else {
         return Err(wrong(Section::Shape, "holds shapes", shapes.len(), 1u64));
     };
-    // No mask has numbers and no plan forwards inside nodes yet.
-    if (shape.mask_numbers, shape.gpus_per_node, shape.zeros) != ([0; 3], 0, [0; 2]) {
+    // No mask has numbers yet.
+    if (shape.mask_numbers, shape.zeros) != ([0; 3], [0; 2]) {
         return Err(wrong(
             Section::Shape,
             "has reserved fields that are not zero",
@@ -58,6 +59,7 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
             fetches - 1,
         )
     })?;
+    let kv_route = read_route(sections, shape.gpus_per_node)?;
     // The tables of heads come first: they bound the head counts by bytes that are there.
     let q_chunks: Vec<u32> = read(sections, Section::QHeads);
     let kv_chunks: Vec<[u32; 2]> = read(sections, Section::KvHeads);
@@ -102,6 +104,7 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
         heads,
         mask,
         kv_fetch,
+        kv_route,
         bytes: ElementBytes {
             activation: shape.activation_bytes,
             statistic: shape.statistic_bytes,
@@ -113,9 +116,27 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
         exchange: ExchangePlan {
             q: read(sections, Section::QMoves),
             kv: read(sections, Section::KvMoves),
+            forward: read(sections, Section::Forwards),
             o: read(sections, Section::OMoves),
         },
     })
+}
+
+/// The route, and whether the section that belongs to it is there.
+fn read_route(sections: &[(Section, &[u8])], gpus_per_node: u32) -> Result<KvRoute, DecodeError> {
+    let section = Section::Forwards;
+    let forwards = u64::from(section_of(sections, section).is_some());
+    match Topology::new(gpus_per_node) {
+        Ok(topology) if forwards == 1 => Ok(KvRoute::Node(topology)),
+        Ok(_) => Err(wrong(section, "is missing, sections", forwards, 1u64)),
+        Err(_) if forwards == 0 => Ok(KvRoute::Direct),
+        Err(_) => Err(wrong(
+            section,
+            "is there though no node has GPUs, sections",
+            forwards,
+            0u64,
+        )),
+    }
 }
 
 fn check_count(section: Section, found: usize, expected: usize) -> Result<(), DecodeError> {
@@ -156,11 +177,12 @@ pub(super) fn check_ids(plan: &PoolPlan) -> Result<(), DecodeError> {
     };
     tile_moves(Section::QMoves, &plan.exchange.q)?;
     tile_moves(Section::OMoves, &plan.exchange.o)?;
-    plan.exchange
-        .kv
-        .iter()
-        .try_for_each(|m| check_kv_move(plan, m))
-        .map_err(contents(Section::KvMoves))?;
+    let kv_moves = |section: Section, moves: &[KvMove]| {
+        let checked = moves.iter().try_for_each(|m| check_kv_move(plan, m));
+        checked.map_err(contents(section))
+    };
+    kv_moves(Section::KvMoves, &plan.exchange.kv)?;
+    kv_moves(Section::Forwards, &plan.exchange.forward)?;
     check_sums(plan).map_err(contents(Section::Tiles))
 }
 
@@ -239,7 +261,8 @@ fn check_sums(plan: &PoolPlan) -> Result<(), Error> {
     };
     let rows = rows(&plan.exchange.q).max(rows(&plan.exchange.o));
     let kv_rows = |m: &KvMove| u128::from(m.tokens()) * heads.kv_of_span(m.span).len() as u128;
-    let kv: u128 = plan.exchange.kv.iter().map(kv_rows).sum();
+    let fetched = plan.exchange.kv.iter().chain(&plan.exchange.forward);
+    let kv: u128 = fetched.map(kv_rows).sum();
     let total = row
         .saturating_mul(rows)
         .saturating_add(activation.saturating_mul(kv));

@@ -144,12 +144,9 @@ fn find_sections<'a>(bytes: &'a [u8], table: &[Entry]) -> Result<Found<'a>, Deco
     };
     let mut end = size_of::<Header>() + size_of_val(table);
     let mut last_id = 0;
-    let mut required = Section::REQUIRED.iter().copied();
+    let mut always = Section::ALWAYS.iter().copied();
     for entry in table {
-        let known = match required.next() {
-            Some(section) => Some(section),
-            None => (entry.id == Section::Provenance as u32).then_some(Section::Provenance),
-        };
+        let known = always.next().or_else(|| Section::sometimes(entry.id));
         // Errors about an optional section that has no name here are reported as the last known.
         let section = known.unwrap_or(Section::Provenance);
         check_entry(entry, known, section, last_id)?;
@@ -181,12 +178,12 @@ fn find_sections<'a>(bytes: &'a [u8], table: &[Entry]) -> Result<Found<'a>, Deco
             found.optional.push(&bytes[start..end]);
         }
     }
-    if let Some(missing) = required.next() {
+    if let Some(missing) = always.next() {
         return Err(wrong(
             missing,
             "is missing, sections",
             table.len(),
-            Section::REQUIRED.len(),
+            Section::ALWAYS.len(),
         ));
     }
     let last = found.sections[found.sections.len() - 1].0;
@@ -214,7 +211,7 @@ fn check_entry(
     }
     if entry.id <= last_id || known.is_some_and(|section| entry.id != section as u32) {
         let expected = known.map_or(last_id + 1, |section| section as u32);
-        if entry.id > Section::Provenance as u32 && entry.flags & REQUIRED != 0 {
+        if entry.id > Section::Forwards as u32 && entry.flags & REQUIRED != 0 {
             return Err(DecodeError::UnknownSection { id: entry.id });
         }
         return Err(wrong(

@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::PlanId;
 use super::format::{ALIGN, Entry, Header, MAGIC, REQUIRED, Section, Shape, VERSION};
-use crate::exchange::KvFetch;
+use crate::exchange::{KvFetch, KvRoute};
 use crate::mask::Mask;
 use crate::plan::PoolPlan;
 
@@ -18,9 +18,10 @@ pub fn encode(plan: &PoolPlan) -> Vec<u8> {
 #[must_use]
 pub fn encode_with(plan: &PoolPlan, provenance: &str) -> Vec<u8> {
     let shape = shape_of(plan);
-    let mut sections = sections_of(plan, &shape).to_vec();
+    let mut sections = sections_of(plan, &shape);
     if !provenance.is_empty() {
-        sections.push((Section::Provenance, provenance.as_bytes()));
+        let place = Section::ALWAYS.len();
+        sections.insert(place, (Section::Provenance, provenance.as_bytes()));
     }
     let mut offset =
         (size_of::<Header>() + sections.len() * size_of::<Entry>()).next_multiple_of(ALIGN);
@@ -124,7 +125,10 @@ fn shape_of(plan: &PoolPlan) -> Shape {
             KvFetch::Range => 1,
         },
         mask_numbers: [0; 3],
-        gpus_per_node: 0,
+        gpus_per_node: match plan.kv_route {
+            KvRoute::Direct => 0,
+            KvRoute::Node(topology) => topology.gpus_per_node(),
+        },
         zeros: [0; 2],
     }
 }
@@ -137,9 +141,10 @@ fn mask_code(mask: Mask) -> u32 {
     }
 }
 
-fn sections_of<'a>(plan: &'a PoolPlan, shape: &'a Shape) -> [(Section, &'a [u8]); 12] {
+/// All but provenance, in file order.
+fn sections_of<'a>(plan: &'a PoolPlan, shape: &'a Shape) -> Vec<(Section, &'a [u8])> {
     use bytemuck::{bytes_of, cast_slice};
-    [
+    let mut sections = vec![
         (Section::Shape, bytes_of(shape)),
         (Section::Sequences, cast_slice(plan.lengths.first())),
         (Section::Samples, cast_slice(plan.lengths.lengths())),
@@ -152,5 +157,10 @@ fn sections_of<'a>(plan: &'a PoolPlan, shape: &'a Shape) -> [(Section, &'a [u8])
         (Section::QMoves, cast_slice(&plan.exchange.q)),
         (Section::KvMoves, cast_slice(&plan.exchange.kv)),
         (Section::OMoves, cast_slice(&plan.exchange.o)),
-    ]
+    ];
+    // Absent where it says nothing, so that direct plans are what readers without routes know.
+    if plan.kv_route != KvRoute::Direct || !plan.exchange.forward.is_empty() {
+        sections.push((Section::Forwards, cast_slice(&plan.exchange.forward)));
+    }
+    sections
 }

@@ -90,10 +90,13 @@ pub(super) enum Section {
     OMoves = 12,
     /// UTF-8 text, not part of the plan id, may be left out.
     Provenance = 13,
+    /// [`crate::exchange::KvMove`]: forwards. There exactly where the shape names GPUs of a node.
+    Forwards = 14,
 }
 
 impl Section {
-    pub(super) const REQUIRED: [Self; 12] = [
+    /// In every file, first.
+    pub(super) const ALWAYS: [Self; 12] = [
         Self::Shape,
         Self::Sequences,
         Self::Samples,
@@ -107,6 +110,13 @@ impl Section {
         Self::KvMoves,
         Self::OMoves,
     ];
+
+    /// The section of `id`, if it is one that only some files have.
+    pub(super) fn sometimes(id: u32) -> Option<Self> {
+        [Self::Provenance, Self::Forwards]
+            .into_iter()
+            .find(|&section| section as u32 == id)
+    }
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -123,6 +133,7 @@ impl Section {
             Self::KvMoves => "kv_moves",
             Self::OMoves => "o_moves",
             Self::Provenance => "provenance",
+            Self::Forwards => "forwards",
         }
     }
 
@@ -133,7 +144,7 @@ impl Section {
             Self::Fragments | Self::QMoves | Self::OMoves => 12,
             Self::KvHeads => 8,
             Self::Tiles => 40,
-            Self::KvMoves => 24,
+            Self::KvMoves | Self::Forwards => 24,
             Self::Provenance => 1,
         }
     }

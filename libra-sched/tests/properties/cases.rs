@@ -2,8 +2,9 @@
 
 use libra_sched::error::divisors;
 use libra_sched::{
-    ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PoolPlan, SampleId, ShTile, Slack, TileSet, TokenLayout, plan_pool, tiles,
+    ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, PackedLengths, Placer,
+    PlanConfig, PoolPlan, SampleId, ShTile, Slack, TileSet, TokenLayout, Topology, plan_pool,
+    tiles,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -186,6 +187,7 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
                     block_tokens,
                     placer: Placer::Paper(slack),
                     kv_fetch: KvFetch::Whole,
+                    kv_route: KvRoute::Direct,
                     bytes,
                     max_recv_bytes: None,
                 };
@@ -199,10 +201,18 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
         )
 }
 
+/// Direct, or through nodes of any size.
+pub(crate) fn routes() -> impl Strategy<Value = KvRoute> {
+    let node = |gpus| KvRoute::Node(Topology::new(gpus).unwrap());
+    prop_oneof![Just(KvRoute::Direct), (1u32..9).prop_map(node)]
+}
+
 /// Pools placed by anyone whose condition the pool meets.
 pub(crate) fn cases() -> impl Strategy<Value = Case> {
-    (paper_cases(), 0..4, 0..2usize).prop_map(|(mut case, placer, fetch)| {
+    let drawn = (paper_cases(), 0..4, 0..2usize, routes());
+    drawn.prop_map(|(mut case, placer, fetch, route)| {
         case.config.kv_fetch = KvFetch::ALL[fetch];
+        case.config.kv_route = route;
         let ulysses = case.heads.shards().is_multiple_of(case.layout.cp());
         match placer {
             0 => case.config.placer = Placer::Home,
@@ -225,7 +235,7 @@ fn cases_are_of_every_kind() {
         let drawn = (0..400).map(|_| cases().new_tree(&mut runner).unwrap().current());
         drawn.filter(holds).count()
     };
-    let kinds: [(&str, Holds); 10] = [
+    let kinds: [(&str, Holds); 11] = [
         ("more workers than a word has bits", |c| {
             c.layout.workers() > 64
         }),
@@ -252,6 +262,9 @@ fn cases_are_of_every_kind() {
             c.tiles().iter().any(|tile| tile.samples > 3)
         }),
         ("tiles away from home", |c| !c.plan().exchange.q.is_empty()),
+        ("a range that is forwarded", |c| {
+            !c.plan().exchange.forward.is_empty()
+        }),
         ("a head-shard plan", |c| {
             c.config.placer == Placer::HeadShard
         }),

@@ -25,10 +25,9 @@ fn forward(plan: &PoolPlan, at: Option<u32>) -> Forward {
         .map(|(tile, _)| u64::from(tile.end - tile.start))
         .sum();
     let rows_of_heads = rows * u64::from(heads.q_heads() / heads.shards());
-    let keys: u64 = plan
-        .exchange
-        .kv
-        .iter()
+    let exchange = &plan.exchange;
+    let fetched = exchange.kv.iter().chain(&exchange.forward);
+    let keys: u64 = fetched
         .filter(|m| here(m.dst.0))
         .map(|m| u64::from(m.end - m.start) * heads.kv_of_span(m.span).len() as u64)
         .sum();
@@ -58,10 +57,13 @@ proptest! {
             let back = reverse::derive(&plan, mode);
             prop_assert_eq!(&back.d_o, &plan.exchange.q);
             prop_assert_eq!(&back.d_q, &plan.exchange.o);
-            let mut retraced: Vec<KvMove> = back.d_kv.iter().map(turned).collect();
-            retraced.sort_unstable();
-            prop_assert_eq!(&retraced, &plan.exchange.kv);
-            prop_assert!(back.d_kv.windows(2).all(|pair| pair[0] < pair[1]));
+            let lists = [(&back.d_kv, &plan.exchange.kv), (&back.gather, &plan.exchange.forward)];
+            for (gradients, fetched) in lists {
+                let mut retraced: Vec<KvMove> = gradients.iter().map(turned).collect();
+                retraced.sort_unstable();
+                prop_assert_eq!(&retraced, fetched);
+                prop_assert!(gradients.windows(2).all(|pair| pair[0] < pair[1]));
+            }
         }
     }
 
@@ -69,11 +71,12 @@ proptest! {
     fn only_a_refetch_moves_queries_and_keys_again(case in cases()) {
         let plan = case.plan();
         for mode in BackwardMode::ALL {
-            let BackwardPlan { q, kv, .. } = reverse::derive(&plan, mode);
+            let BackwardPlan { q, kv, forward, .. } = reverse::derive(&plan, mode);
             if mode == BackwardMode::Refetch {
                 prop_assert_eq!((&q, &kv), (&plan.exchange.q, &plan.exchange.kv));
+                prop_assert_eq!(&forward, &plan.exchange.forward);
             } else {
-                prop_assert!(q.is_empty() && kv.is_empty());
+                prop_assert!(q.is_empty() && kv.is_empty() && forward.is_empty());
             }
         }
     }

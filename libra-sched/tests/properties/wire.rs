@@ -1,8 +1,8 @@
 use libra_sched::audit::audit;
 use libra_sched::{
-    BackwardMode, DecodeError, Fragment, HeadSplit, LayoutKind, PackedLengths, Placer, PlanConfig,
-    PlanId, PoolPlan, SampleId, TileId, TileMove, TokenLayout, Topology, WorkerId, plan_pool,
-    reverse, verify, wire,
+    BackwardMode, DecodeError, Fragment, HeadSplit, KvMove, KvRoute, LayoutKind, PackedLengths,
+    Placer, PlanConfig, PlanId, PoolPlan, SampleId, TileId, TileMove, TokenLayout, Topology,
+    WorkerId, plan_pool, reverse, verify, wire,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -18,6 +18,20 @@ fn small() -> PoolPlan {
     let layout = TokenLayout::new(LayoutKind::Zigzag, 2, 12, 2).unwrap();
     let heads = HeadSplit::new(4, 2, 2, 3, 2, 2).unwrap();
     plan_pool(&pool, &layout, &heads, &PlanConfig::paper(6)).unwrap()
+}
+
+/// As `small`, through nodes of two workers.
+fn routed() -> PoolPlan {
+    let pool = PackedLengths::new(12, [vec![8u64, 4], vec![3, 3, 3]]).unwrap();
+    let layout = TokenLayout::new(LayoutKind::Zigzag, 2, 12, 2).unwrap();
+    let heads = HeadSplit::new(4, 1, 2, 3, 2, 2).unwrap();
+    let config = PlanConfig {
+        kv_route: KvRoute::Node(Topology::new(2).unwrap()),
+        ..PlanConfig::paper(2)
+    };
+    let plan = plan_pool(&pool, &layout, &heads, &config).unwrap();
+    assert!(!plan.exchange.forward.is_empty());
+    plan
 }
 
 /// Whatever decodes can be read by everything that reads plans.
@@ -94,6 +108,14 @@ fn damage(plan: &mut PoolPlan, list: u32, index: Index, field: u32, value: u32) 
         1 => m.src = WorkerId(value),
         _ => m.dst = WorkerId(value),
     };
+    let kv_move = |m: &mut KvMove| match field % 6 {
+        0 => m.dst = WorkerId(value),
+        1 => m.sample = SampleId(value),
+        2 => m.span = value,
+        3 => m.start = value,
+        4 => m.end = value,
+        _ => m.src = WorkerId(value),
+    };
     match list {
         0 => item(&mut plan.tiles, index)
             .into_iter()
@@ -125,14 +147,10 @@ fn damage(plan: &mut PoolPlan, list: u32, index: Index, field: u32, value: u32) 
             .for_each(tile_move),
         6 => item(&mut plan.exchange.kv, index)
             .into_iter()
-            .for_each(|m| match field % 6 {
-                0 => m.dst = WorkerId(value),
-                1 => m.sample = SampleId(value),
-                2 => m.span = value,
-                3 => m.start = value,
-                4 => m.end = value,
-                _ => m.src = WorkerId(value),
-            }),
+            .for_each(kv_move),
+        11 => item(&mut plan.exchange.forward, index)
+            .into_iter()
+            .for_each(kv_move),
         7 => plan.bytes.activation = value,
         8 => plan.bytes.statistic = value,
         9 => plan.exchange.o.clear(),
@@ -146,9 +164,10 @@ proptest! {
 
     #[test]
     fn a_damaged_plan_decodes_to_an_error_or_to_what_can_be_read(
-        changes in prop::collection::vec((0u32..12, any::<Index>(), 0u32..9, numbers()), 1..4),
+        changes in prop::collection::vec((0u32..13, any::<Index>(), 0u32..9, numbers()), 1..4),
+        is_routed: bool,
     ) {
-        let mut plan = small();
+        let mut plan = if is_routed { routed() } else { small() };
         for (list, index, field, value) in changes {
             damage(&mut plan, list, index, field, value);
         }
@@ -162,11 +181,13 @@ proptest! {
     fn a_damaged_file_with_right_digests_decodes_to_an_error_or_to_what_can_be_read(
         cuts in prop::collection::vec((any::<Index>(), numbers()), 1..4),
         in_shape: bool,
+        is_routed: bool,
     ) {
-        let mut bytes = wire::encode_with(&small(), "note");
-        // The shape is the first section: 64 of some two thousand bytes, but most of the meaning.
-        let shape = HEADER + 13 * ENTRY;
-        let range = if in_shape { shape..shape + 64 } else { HEADER..bytes.len() };
+        let plan = if is_routed { routed() } else { small() };
+        let mut bytes = wire::encode_with(&plan, "note");
+        // The shape is the first section: 80 of some two thousand bytes, but most of the meaning.
+        let shape = HEADER + (13 + usize::from(is_routed)) * ENTRY;
+        let range = if in_shape { shape..shape + 80 } else { HEADER..bytes.len() };
         for (place, value) in cuts {
             let word = range.start + 4 * place.index(range.len() / 4);
             put_u32(&mut bytes, word, value);
@@ -184,11 +205,11 @@ proptest! {
 
     #[test]
     fn a_section_of_any_size_decodes_to_an_error_or_to_what_can_be_read(
-        which in 0usize..12,
+        which in 0usize..13,
         words in 0usize..40,
         value in numbers(),
     ) {
-        let mut file = PlanFile::parse(&wire::encode(&small()));
+        let mut file = PlanFile::parse(&wire::encode(&routed()));
         file.sections[which].data.resize(4 * words, 0);
         if words > 0 {
             put_u32(&mut file.sections[which].data, 4 * (words - 1), value);
@@ -201,8 +222,13 @@ proptest! {
 
 #[test]
 fn every_flipped_bit_is_an_error() {
-    for note in ["", "made by a test"] {
-        let bytes = wire::encode_with(&small(), note);
+    let plans = [
+        (small(), ""),
+        (small(), "made by a test"),
+        (routed(), "also"),
+    ];
+    for (plan, note) in plans {
+        let bytes = wire::encode_with(&plan, note);
         for bit in 0..8 * bytes.len() {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -276,7 +302,7 @@ fn an_unknown_section_is_refused_where_required_and_skipped_where_optional() {
 
 #[test]
 fn a_missing_repeated_or_moved_section_is_an_error() {
-    let file = PlanFile::parse(&wire::encode(&small()));
+    let file = PlanFile::parse(&wire::encode(&routed()));
     for index in 0..file.sections.len() {
         let mut without = file.clone();
         without.sections.remove(index);

@@ -33,7 +33,7 @@ const VERIFY_MAY_NAME: &[(&str, &[&str])] = &[
     ("tiles", &["ShTile"]),
     (
         "exchange",
-        &["ExchangePlan", "KvFetch", "KvMove", "TileMove"],
+        &["ExchangePlan", "KvFetch", "KvMove", "KvRoute", "TileMove"],
     ),
     ("plan", &["PlanConfig", "PoolPlan"]),
 ];

@@ -210,7 +210,10 @@ fn check_entry(
         return Err(DecodeError::UnknownSection { id: entry.id });
     }
     if entry.id <= last_id || known.is_some_and(|section| entry.id != section as u32) {
-        let expected = known.map_or(last_id + 1, |section| section as u32);
+        let expected = match known {
+            Some(section) if entry.id != section as u32 => section as u32,
+            _ => last_id.saturating_add(1),
+        };
         if entry.id > Section::Forwards as u32 && entry.flags & REQUIRED != 0 {
             return Err(DecodeError::UnknownSection { id: entry.id });
         }

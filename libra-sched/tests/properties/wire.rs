@@ -194,8 +194,10 @@ proptest! {
         }
         seal(&mut bytes);
         // An optional section with an unknown id is skipped, so it cannot be written again.
-        let last = HEADER + 12 * ENTRY;
-        let is_known = u32_at(&bytes, last) == section::PROVENANCE;
+        let sections = (bytes.len() - HEADER) / ENTRY;
+        let sections = sections.min(u32_at(&bytes, at::SECTIONS) as usize);
+        let is_known = (0..sections)
+            .all(|index| u32_at(&bytes, HEADER + index * ENTRY) <= section::FORWARDS);
         if let Ok(opened) = wire::open(&bytes) {
             let again = wire::encode_with(&opened.plan, &opened.provenance);
             prop_assert!(again == bytes || !is_known);
@@ -298,6 +300,16 @@ fn an_unknown_section_is_refused_where_required_and_skipped_where_optional() {
         flipped[bit / 8] ^= 1 << (bit % 8);
         assert!(wire::decode(&flipped).is_err(), "bit {bit}");
     }
+}
+
+#[test]
+fn no_section_follows_the_last_id() {
+    let mut file = PlanFile::parse(&wire::encode_with(&routed(), "note"));
+    let note = &mut file.sections[12];
+    (note.id, note.element_bytes) = (u32::MAX, 1);
+    let error = wire::decode(&file.bytes()).unwrap_err();
+    let text = "section forwards: is missing or out of order, id, found 14, expected 4294967295";
+    assert_eq!(error.to_string(), text);
 }
 
 #[test]

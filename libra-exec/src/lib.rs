@@ -26,6 +26,7 @@ pub mod backend;
 pub mod error;
 pub mod executor;
 pub mod lower;
+mod pipeline;
 pub mod program;
 mod tensors;
 pub mod unsharded;

@@ -1,82 +1,10 @@
-//! What one worker does, as data: the pipeline, its messages and its attention entries.
-//!
-//! *Paper*: §4.5. Chunk m's dispatch is waited for just before it is computed; while it computes,
-//! chunk m+1 is dispatched and chunk m−1 returns. Only the first dispatch and the last return are
-//! exposed.
+//! What one worker does, as data: the steps of its pipeline, their messages and attention entries.
 
-use std::fmt;
 use std::ops::Range;
 
 use libra_sched::{BackwardMode, HeadSplit, Mask, PlanId, WorkerId};
 
-/// A direction of the exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Leg {
-    /// Inputs travel to where they are computed.
-    Dispatch,
-    /// Results travel home.
-    Return,
-}
-
-/// One step of a worker's pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
-    /// Begin a leg of a chunk; does not wait.
-    Start(Leg, u32),
-    /// Wait until a leg of a chunk has arrived, and put it in place.
-    Wait(Leg, u32),
-    /// Compute a chunk.
-    Compute(u32),
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start(Leg::Dispatch, chunk) => write!(f, "start dispatch of chunk {chunk}"),
-            Self::Start(Leg::Return, chunk) => write!(f, "start return of chunk {chunk}"),
-            Self::Wait(Leg::Dispatch, chunk) => write!(f, "wait for dispatch of chunk {chunk}"),
-            Self::Wait(Leg::Return, chunk) => write!(f, "wait for return of chunk {chunk}"),
-            Self::Compute(chunk) => write!(f, "compute chunk {chunk}"),
-        }
-    }
-}
-
-/// The pipeline over `chunks` in the given order.
-///
-/// ```
-/// use libra_exec::program::{Leg::*, Step::*, pipelined};
-/// let steps = pipelined(&[0, 1]);
-/// assert_eq!(steps, [
-///     Start(Dispatch, 0),
-///     Wait(Dispatch, 0), Start(Dispatch, 1), Compute(0),
-///     Wait(Dispatch, 1), Start(Return, 0), Compute(1),
-///     Start(Return, 1), Wait(Return, 0), Wait(Return, 1),
-/// ]);
-/// ```
-#[must_use]
-pub fn pipelined(chunks: &[u32]) -> Vec<Step> {
-    let mut steps = Vec::with_capacity(5 * chunks.len());
-    steps.extend(
-        chunks
-            .first()
-            .map(|&first| Step::Start(Leg::Dispatch, first)),
-    );
-    for (i, &chunk) in chunks.iter().enumerate() {
-        steps.push(Step::Wait(Leg::Dispatch, chunk));
-        steps.extend(
-            chunks
-                .get(i + 1)
-                .map(|&next| Step::Start(Leg::Dispatch, next)),
-        );
-        if i > 0 {
-            steps.push(Step::Start(Leg::Return, chunks[i - 1]));
-        }
-        steps.push(Step::Compute(chunk));
-    }
-    steps.extend(chunks.last().map(|&last| Step::Start(Leg::Return, last)));
-    steps.extend(chunks.iter().map(|&chunk| Step::Wait(Leg::Return, chunk)));
-    steps
-}
+pub use crate::pipeline::{Hops, Leg, Step, pipelined, pipelined_over};
 
 /// A tensor of a worker, (rows, heads, width) row-major.
 ///
@@ -163,7 +91,8 @@ impl Tensor {
     /// Whether what arrives is added to what is there.
     #[must_use]
     pub const fn accumulates(self) -> bool {
-        matches!(self, Self::DK | Self::DV)
+        // At a home shares of destinations, at a relay those that it forwarded to.
+        matches!(self, Self::DK | Self::DV | Self::StagedDK | Self::StagedDV)
     }
 }
 
@@ -246,6 +175,10 @@ pub struct Pass {
     pub steps: Vec<Step>,
     /// Inputs of each chunk.
     pub dispatch: Vec<Exchange>,
+    /// Inputs of each chunk that travel on within a node; empty where no step asks for them.
+    pub relay: Vec<Exchange>,
+    /// Gradients of each chunk that are summed within a node before they go home, likewise.
+    pub gather: Vec<Exchange>,
     /// Results of each chunk.
     pub back: Vec<Exchange>,
     /// Own keys copied beside fetched ones before a chunk is computed.
@@ -260,6 +193,8 @@ impl Pass {
     pub fn exchange(&self, leg: Leg, chunk: u32) -> &Exchange {
         match leg {
             Leg::Dispatch => &self.dispatch[chunk as usize],
+            Leg::Relay => &self.relay[chunk as usize],
+            Leg::Gather => &self.gather[chunk as usize],
             Leg::Return => &self.back[chunk as usize],
         }
     }
@@ -267,7 +202,9 @@ impl Pass {
     /// Bytes that this worker sends.
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {
-        let all = self.dispatch.iter().chain(&self.back);
+        let inward = self.dispatch.iter().chain(&self.relay);
+        let outward = self.gather.iter().chain(&self.back);
+        let all = inward.chain(outward);
         all.flat_map(|exchange| &exchange.sends)
             .map(|message| message.bytes)
             .sum()

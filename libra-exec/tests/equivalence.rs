@@ -84,6 +84,25 @@ proptest! {
 }
 
 #[test]
+fn cases_forward_in_every_backward_mode() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let mut forwarding = [0; 3];
+    for _ in 0..400 {
+        let case = case().new_tree(&mut runner).expect("a case").current();
+        if !case.plan.exchange.forward.is_empty() {
+            let mode = BackwardMode::ALL.iter().position(|&mode| mode == case.mode);
+            forwarding[mode.expect("a mode")] += 1;
+        }
+    }
+    assert!(
+        forwarding.iter().all(|&count| count >= 10),
+        "{forwarding:?}"
+    );
+}
+
+#[test]
 fn the_fast_kernel_errs_at_most_twice_as_much_as_plain_f32() {
     for mask in Mask::ALL {
         let samples = [vec![384u64, 100, 28], vec![17, 300, 195]];

@@ -10,8 +10,8 @@ use libra_exec::cpu::{ChannelTransport, CpuBuffer, CpuDevice, CpuPool, Reference
 use libra_exec::program::{Leg, Step};
 use libra_exec::{Failure, PoolTensors};
 use libra_sched::{
-    BackwardMode, HeadSplit, LayoutKind, PackedLengths, PlanConfig, PlanId, PoolPlan, TokenLayout,
-    WorkerId, plan_pool,
+    BackwardMode, HeadSplit, KvRoute, LayoutKind, PackedLengths, PlanConfig, PlanId, PoolPlan,
+    TokenLayout, Topology, WorkerId, plan_pool,
 };
 use proptest::prelude::*;
 
@@ -130,11 +130,25 @@ fn skewed() -> PoolPlan {
     plan_pool(&pool, &layout, &heads, &PlanConfig::paper(4)).expect("legal")
 }
 
+/// As `skewed`, with two nodes, a KV head that all shards read, and a relay that forwards it.
+fn relayed() -> PoolPlan {
+    let pool = PackedLengths::new(16, [vec![16u64], vec![2; 8]]).expect("fits");
+    let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 16, 2).expect("legal");
+    let heads = HeadSplit::new(4, 1, 4, 4, 2, 2).expect("legal");
+    let config = PlanConfig {
+        kv_route: KvRoute::Node(Topology::new(2).expect("positive")),
+        ..PlanConfig::paper(4)
+    };
+    plan_pool(&pool, &layout, &heads, &config).expect("legal")
+}
+
 fn run(how: impl Fn(u32) -> How) -> Result<(), libra_exec::ExecError> {
-    let plan = skewed();
-    let inputs = PoolTensors::random(&plan, 1);
-    let pool =
-        CpuPool::new(&plan, BackwardMode::Recompute, ReferenceKernel).with_deadline(DEADLINE);
+    run_plan(&skewed(), how)
+}
+
+fn run_plan(plan: &PoolPlan, how: impl Fn(u32) -> How) -> Result<(), libra_exec::ExecError> {
+    let inputs = PoolTensors::random(plan, 1);
+    let pool = CpuPool::new(plan, BackwardMode::Recompute, ReferenceKernel).with_deadline(DEADLINE);
     pool.run_over(&inputs, bent(plan.layout.workers(), how))
         .map(|_| ())
 }
@@ -179,6 +193,41 @@ fn a_silent_peer_is_named_with_the_step_that_waited() {
                     matches!(error.kind, Failure::Stalled { peer, .. } if peer == WorkerId(0)),
                     "{error} must name the silent worker"
                 );
+            });
+        }
+    });
+}
+
+#[test]
+fn a_silent_relay_and_a_silent_reader_end_in_an_error_of_those_who_wait() {
+    let plan = relayed();
+    let forward = plan.exchange.forward[0];
+    let (relay, reader) = (forward.src, forward.dst);
+    // The one KV head travels with the first chunk, and its gradient back with it. A home waits for
+    // the relay as long as the relay waits for the reader.
+    let cases = [
+        (relay, Leg::Relay, vec![(relay, Leg::Relay)]),
+        (
+            reader,
+            Leg::Gather,
+            vec![(reader, Leg::Gather), (relay, Leg::Return)],
+        ),
+    ];
+    std::thread::scope(|scope| {
+        for (worker, leg, waits) in cases {
+            let plan = &plan;
+            scope.spawn(move || {
+                let silent = How::Silent {
+                    leg: leg as u32,
+                    chunk: 0,
+                };
+                let how = |w| if w == worker.0 { silent } else { How::Straight };
+                let error = run_plan(plan, how).expect_err("a message is missing");
+                let is_named = waits.iter().any(|&(of, leg)| {
+                    error.step == Some(Step::Wait(leg, 0))
+                        && matches!(error.kind, Failure::Stalled { peer, .. } if peer == of)
+                });
+                assert!(is_named, "{error}");
             });
         }
     });

@@ -7,7 +7,7 @@ use libra_sched::reverse::BackwardPlan;
 use libra_sched::{BackwardMode, ElementBytes, KvMove, SampleId, TileMove, WorkerId};
 
 use super::Lowering;
-use crate::program::{Exchange, LocalCopy, Message, Part, Pass, Tensor, pipelined};
+use crate::program::{Exchange, Hops, LocalCopy, Message, Part, Pass, Tensor, pipelined_over};
 
 impl Lowering<'_> {
     pub(super) fn forward(&self, backward: &BackwardPlan) -> Pass {
@@ -15,12 +15,26 @@ impl Lowering<'_> {
         let chunks = plan.heads.chunks();
         let order: Vec<u32> = (0..chunks).collect();
         let lse_home = backward.mode == BackwardMode::Refetch;
+        let hops = Hops {
+            relay: !plan.exchange.forward.is_empty(),
+            gather: false,
+        };
         let mut dispatch = self.exchanges();
+        let mut relay = self.exchanges();
         let mut back = self.exchanges();
         for chunk in 0..chunks {
             let at = &mut dispatch[chunk as usize];
             self.tile_parts(at, &plan.exchange.q, chunk, &[QLike::Q]);
-            self.kv_parts(at, &plan.exchange.kv, chunk, KvTime::First, KvLike::Input);
+            self.kv_parts(
+                at,
+                &plan.exchange.kv,
+                chunk,
+                KvTime::First,
+                KvLike::Input,
+                Hop::First,
+            );
+            let (at, moves) = (&mut relay[chunk as usize], &plan.exchange.forward);
+            self.kv_parts(at, moves, chunk, KvTime::First, KvLike::Input, Hop::Second);
             let results: &[QLike] = if lse_home {
                 &[QLike::O, QLike::Lse]
             } else {
@@ -29,8 +43,10 @@ impl Lowering<'_> {
             self.tile_parts(&mut back[chunk as usize], &plan.exchange.o, chunk, results);
         }
         Pass {
-            steps: pipelined(&order),
+            steps: pipelined_over(&order, hops),
             dispatch: finish(dispatch),
+            relay: finish(relay),
+            gather: finish(self.exchanges()),
             back: finish(back),
             copies_in: order
                 .iter()
@@ -46,7 +62,13 @@ impl Lowering<'_> {
         // retracing the fetch returns a finished sum.
         let order: Vec<u32> = (0..chunks).rev().collect();
         let again = backward.mode == BackwardMode::Refetch;
+        let hops = Hops {
+            relay: !backward.forward.is_empty(),
+            gather: !backward.gather.is_empty(),
+        };
         let mut dispatch = self.exchanges();
+        let mut relay = self.exchanges();
+        let mut gather = self.exchanges();
         let mut back = self.exchanges();
         for chunk in 0..chunks {
             let at = &mut dispatch[chunk as usize];
@@ -57,10 +79,36 @@ impl Lowering<'_> {
                 chunk,
                 &[QLike::Q, QLike::Lse, QLike::Delta],
             );
-            self.kv_parts(at, &backward.kv, chunk, KvTime::Last, KvLike::Input);
+            self.kv_parts(
+                at,
+                &backward.kv,
+                chunk,
+                KvTime::Last,
+                KvLike::Input,
+                Hop::First,
+            );
+            let (at, moves) = (&mut relay[chunk as usize], &backward.forward);
+            self.kv_parts(at, moves, chunk, KvTime::Last, KvLike::Input, Hop::Second);
+            // The same chunk goes home after the relay has all of its node's shares.
+            let (at, moves) = (&mut gather[chunk as usize], &backward.gather);
+            self.kv_parts(
+                at,
+                moves,
+                chunk,
+                KvTime::First,
+                KvLike::Gradient,
+                Hop::Second,
+            );
             let at = &mut back[chunk as usize];
             self.tile_parts(at, &backward.d_q, chunk, &[QLike::DQ]);
-            self.kv_parts(at, &backward.d_kv, chunk, KvTime::First, KvLike::Gradient);
+            self.kv_parts(
+                at,
+                &backward.d_kv,
+                chunk,
+                KvTime::First,
+                KvLike::Gradient,
+                Hop::First,
+            );
         }
         let in_order = 0..chunks;
         let copies_in = |c| {
@@ -71,8 +119,10 @@ impl Lowering<'_> {
             }
         };
         Pass {
-            steps: pipelined(&order),
+            steps: pipelined_over(&order, hops),
             dispatch: finish(dispatch),
+            relay: finish(relay),
+            gather: finish(gather),
             back: finish(back),
             copies_in: in_order.clone().map(copies_in).collect(),
             copies_out: in_order
@@ -146,15 +196,17 @@ impl Lowering<'_> {
         chunk: u32,
         time: KvTime,
         what: KvLike,
+        hop: Hop,
     ) {
         for m in moves
             .iter()
             .filter(|m| m.src == self.worker || m.dst == self.worker)
         {
-            // Gradients travel from where the group was read to its home.
-            let home = match what {
-                KvLike::Input => m.src == self.worker,
-                KvLike::Gradient => m.dst == self.worker,
+            // Gradients travel from where the group was read to its home; a relay is no home.
+            let home = match (hop, what) {
+                (Hop::First, KvLike::Input) => m.src == self.worker,
+                (Hop::First, KvLike::Gradient) => m.dst == self.worker,
+                (Hop::Second, _) => false,
             };
             let tokens = m.start..m.end;
             for (place, head) in self.kv_heads(m.span, chunk, time) {
@@ -295,6 +347,13 @@ impl QLike {
             Self::DQ => Tensor::StagedDQ,
         }
     }
+}
+
+/// Between a home and a destination, or between a relay and a worker of its node.
+#[derive(Clone, Copy)]
+enum Hop {
+    First,
+    Second,
 }
 
 #[derive(Clone, Copy)]

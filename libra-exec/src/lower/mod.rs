@@ -137,11 +137,11 @@ impl<'a> Lowering<'a> {
                 }
             }
         }
-        let fetched: BTreeSet<(u32, u32)> = self
-            .plan
-            .exchange
+        let exchange = &self.plan.exchange;
+        let fetched: BTreeSet<(u32, u32)> = exchange
             .kv
             .iter()
+            .chain(&exchange.forward)
             .filter(|m| m.dst == self.worker)
             .map(|m| (m.sample.0, m.span))
             .collect();

@@ -3,7 +3,7 @@
 
 use libra_sched::{
     BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
+    PackedLengths, Placer, PlanConfig, PoolPlan, Slack, TokenLayout, Topology, plan_pool,
 };
 use proptest::prelude::*;
 
@@ -120,7 +120,11 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                     placer,
                     bytes: ElementBytes::F64,
                     kv_fetch: KvFetch::ALL[(seed % 2) as usize],
-                    kv_route: KvRoute::Direct,
+                    // Nodes of 1, 2, 3 and 8 workers, and one larger than any pool.
+                    kv_route: match [0, 1, 2, 2, 3, 3, 8, 99][(seed / 2 % 8) as usize] {
+                        0 => KvRoute::Direct,
+                        gpus => KvRoute::Node(Topology::new(gpus).expect("positive")),
+                    },
                     max_recv_bytes: None,
                 };
                 let plan = plan_pool(&pool, &layout, &heads, &config).expect("a legal request");

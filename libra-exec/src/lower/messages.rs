@@ -7,6 +7,7 @@ use libra_sched::reverse::BackwardPlan;
 use libra_sched::{BackwardMode, ElementBytes, KvMove, SampleId, TileMove, WorkerId};
 
 use super::Lowering;
+use super::kinds::{Hop, KvLike, KvTime, QLike};
 use crate::program::{Exchange, Hops, LocalCopy, Message, Part, Pass, Tensor, pipelined_over};
 
 impl Lowering<'_> {
@@ -305,71 +306,6 @@ impl Lowering<'_> {
             _ => activation,
         };
         u64::from(part.rows) * u64::from(part.heads) * width * u64::from(element)
-    }
-}
-
-/// With which of its chunks a KV head travels; the index into the plan's table.
-#[derive(Clone, Copy)]
-enum KvTime {
-    First = 0,
-    Last = 1,
-}
-
-#[derive(Clone, Copy)]
-enum QLike {
-    Q,
-    O,
-    Lse,
-    Delta,
-    DO,
-    DQ,
-}
-
-impl QLike {
-    const fn home(self) -> Tensor {
-        match self {
-            Self::Q => Tensor::Q,
-            Self::O => Tensor::O,
-            Self::Lse => Tensor::Lse,
-            Self::Delta => Tensor::Delta,
-            Self::DO => Tensor::DO,
-            Self::DQ => Tensor::DQ,
-        }
-    }
-
-    const fn staged(self) -> Tensor {
-        match self {
-            Self::Q => Tensor::StagedQ,
-            Self::O => Tensor::StagedO,
-            Self::Lse => Tensor::StagedLse,
-            Self::Delta => Tensor::StagedDelta,
-            Self::DO => Tensor::StagedDO,
-            Self::DQ => Tensor::StagedDQ,
-        }
-    }
-}
-
-/// Between a home and a destination, or between a relay and a worker of its node.
-#[derive(Clone, Copy)]
-enum Hop {
-    First,
-    Second,
-}
-
-#[derive(Clone, Copy)]
-enum KvLike {
-    Input,
-    Gradient,
-}
-
-impl KvLike {
-    const fn tensors(self, home: bool) -> [Tensor; 2] {
-        match (self, home) {
-            (Self::Input, true) => [Tensor::K, Tensor::V],
-            (Self::Input, false) => [Tensor::StagedK, Tensor::StagedV],
-            (Self::Gradient, true) => [Tensor::DK, Tensor::DV],
-            (Self::Gradient, false) => [Tensor::StagedDK, Tensor::StagedDV],
-        }
     }
 }
 

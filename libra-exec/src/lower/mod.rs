@@ -4,6 +4,7 @@
 //! of a message without a word about it on the wire.
 
 mod entries;
+mod kinds;
 mod messages;
 
 use std::collections::{BTreeMap, BTreeSet};

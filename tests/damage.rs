@@ -410,7 +410,13 @@ type Damage = fn(&mut PoolPlan);
 
 /// What verification says of the first named plan after each damage.
 fn said(damages: &[(&str, Damage)]) -> String {
-    let plan = named()[0].case.plan();
+    said_of(named()[0].name, damages)
+}
+
+/// As [`said`], of the plan named `name`.
+fn said_of(name: &str, damages: &[(&str, Damage)]) -> String {
+    let named = named().into_iter().find(|named| named.name == name);
+    let plan = named.expect("a case has that name").case.plan();
     let mut text = String::new();
     for (what, damage) in damages {
         let mut damaged = plan.clone();
@@ -521,5 +527,54 @@ fn a_violation_says_what_is_wrong() {
       last of KV head 0: chunk 1, must be 0
     a worker less
       workers of tiles: 7 there, 8 expected
+    ");
+}
+
+#[test]
+fn a_violation_of_a_route_says_what_is_wrong() {
+    let text = said_of(
+        "two_hops",
+        &[
+            ("a forward less", |p| p.exchange.forward.truncate(3)),
+            ("a forward by another of the node", |p| {
+                p.exchange.forward[0].src = WorkerId(4);
+            }),
+            ("a forward from another node", |p| {
+                p.exchange.forward[0].src = WorkerId(0);
+            }),
+            ("a forward longer than what entered", |p| {
+                p.exchange.forward[1].end = 10;
+            }),
+            ("a forward from home instead", |p| {
+                let first = p.exchange.forward.remove(0);
+                let src = WorkerId(0);
+                p.exchange.kv.push(KvMove { src, ..first });
+                p.exchange.kv.sort_unstable();
+            }),
+            ("forwards swapped", |p| p.exchange.forward.swap(0, 1)),
+            ("a direct route", |p| p.kv_route = KvRoute::Direct),
+        ],
+    );
+    insta::assert_snapshot!(text, @r"
+    a forward less
+      w4, sample 0, KV span 0: tokens 4..8 are there 0 times
+    a forward by another of the node
+      forward 0 from w4 to w3: tokens 0..4 did not enter the node at their sender
+    a forward from another node
+      forward 0 from w0 to w3: tokens 0..4 must come from another worker of the node
+      forward 0 from w0 to w3: tokens 0..4 did not enter the node at their sender
+    a forward longer than what entered
+      forward 1 to w3: tokens 8..10 of sample 0 lie beyond what is to be fetched
+      w3, sample 0, KV span 0: tokens 8..9 are there 0 times
+      forward 1 from w4 to w3: tokens 8..10 did not enter the node at their sender
+    a forward from home instead
+      KV move 9 to w5: tokens 0..4 enter the node twice
+    forwards swapped
+      forwards 0 and 1 are out of order
+    a direct route
+      forward 0 from w5 to w3: tokens 0..4 come from no home, and the route is direct
+      forward 1 from w4 to w3: tokens 8..9 come from no home, and the route is direct
+      forward 2 from w5 to w4: tokens 0..4 come from no home, and the route is direct
+      forward 3 from w3 to w4: tokens 4..8 come from no home, and the route is direct
     ");
 }

@@ -8,7 +8,7 @@ use libra_sched::{
 };
 use serde_json::{Value, json};
 
-use crate::cli::{ClusterArgs, Pack, Placement, PlanArgs, ProxyKind, WorkloadArgs};
+use crate::cli::{ClusterArgs, Pack, Placement, PlanArgs, ProxyKind, Route, WorkloadArgs};
 use crate::units::format_count;
 
 /// Values for all flags, named by intent.
@@ -58,6 +58,7 @@ impl Preset {
             mask: Mask::Causal,
             layout: LayoutKind::Contiguous,
             kv: KvFetch::Whole,
+            kv_route: Route::Direct,
             vrsp: Vrsp::Paper,
             placement: Placement::Paper,
             proxy: ProxyKind::Pairs,
@@ -119,6 +120,7 @@ pub(crate) struct Settings {
     pub(crate) layout: LayoutKind,
     /// How much of a KV group is fetched.
     pub(crate) kv: KvFetch,
+    pub(crate) kv_route: Route,
     pub(crate) vrsp: Vrsp,
     pub(crate) placement: Placement,
     pub(crate) proxy: ProxyKind,
@@ -171,6 +173,7 @@ impl Settings {
             mask: plan.mask.unwrap_or(preset.mask),
             layout: plan.layout.unwrap_or(preset.layout),
             kv: plan.kv.unwrap_or(preset.kv),
+            kv_route: plan.kv_route.unwrap_or(preset.kv_route),
             vrsp: plan.vrsp.unwrap_or(preset.vrsp),
             placement: plan.placement.unwrap_or(preset.placement),
             proxy: plan.proxy.unwrap_or(preset.proxy),
@@ -194,6 +197,7 @@ impl Settings {
             });
         }
         let (slots, cp) = (window.pool_size(), window.cp());
+        let topology = Topology::new(self.gpus_per_node)?;
         Ok(Shapes {
             layout: TokenLayout::new(self.layout, slots, window.seq_tokens(), cp)?,
             window,
@@ -207,11 +211,14 @@ impl Settings {
                     Placement::HeadShard => Placer::HeadShard,
                 },
                 kv_fetch: self.kv,
-                kv_route: KvRoute::Direct,
+                kv_route: match self.kv_route {
+                    Route::Direct => KvRoute::Direct,
+                    Route::Node => KvRoute::Node(topology),
+                },
                 bytes: ElementBytes::BF16,
                 max_recv_bytes: self.max_recv_bytes,
             },
-            topology: Topology::new(self.gpus_per_node)?,
+            topology,
             proxy: match self.proxy {
                 ProxyKind::Squares => Proxy::SumSquares,
                 ProxyKind::Pairs => Proxy::Pairs(self.mask),
@@ -238,7 +245,7 @@ impl Settings {
     }
 
     /// Every flag and its value; empty for a switch that is on.
-    fn values(&self) -> [(&'static str, Option<String>); 25] {
+    fn values(&self) -> [(&'static str, Option<String>); 26] {
         let count = |count: u64| Some(format_count(count));
         let count32 = |count: u32| Some(format_count(count.into()));
         [
@@ -264,6 +271,7 @@ impl Settings {
             ("--mask", Some(self.mask.to_string())),
             ("--layout", Some(self.layout.to_string())),
             ("--kv", Some(self.kv.to_string())),
+            ("--kv-route", Some(self.kv_route.to_string())),
             ("--vrsp", Some(self.vrsp.to_string())),
             ("--placement", Some(self.placement.to_string())),
             ("--proxy", Some(self.proxy.to_string())),
@@ -298,6 +306,7 @@ impl Settings {
             "mask": self.mask.to_string(),
             "layout": self.layout.to_string(),
             "kv": self.kv.to_string(),
+            "kv_route": self.kv_route.to_string(),
             "vrsp": self.vrsp.to_string(),
             "placement": self.placement.to_string(),
             "proxy": self.proxy.to_string(),

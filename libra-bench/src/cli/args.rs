@@ -7,8 +7,8 @@ use libra_sched::vrsp::Vrsp;
 use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack};
 
 use super::values::{
-    Backend, Dtype, Pack, Placement, ProxyKind, backward_modes, count, count_u32, kv_fetches,
-    layouts, masks, positive_count, seconds, vrsps,
+    Backend, Dtype, Pack, Placement, ProxyKind, Route, backward_modes, count, count_u32,
+    kv_fetches, layouts, masks, positive_count, seconds, vrsps,
 };
 use crate::preset::Preset;
 use crate::workload::Distribution;
@@ -119,6 +119,9 @@ pub(crate) struct PlanArgs {
     /// How much of a sample's K and V a destination fetches: all, or what its tiles read [default: whole]
     #[arg(long, value_parser = kv_fetches())]
     pub(crate) kv: Option<KvFetch>,
+    /// Which way K and V take [default: direct]
+    #[arg(long, value_enum)]
+    pub(crate) kv_route: Option<Route>,
     /// Who groups sequences into pools
     #[arg(long, value_parser = vrsps())]
     pub(crate) vrsp: Option<Vrsp>,

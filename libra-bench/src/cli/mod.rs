@@ -9,7 +9,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
 pub(crate) use args::{ClusterArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
-pub(crate) use values::{Backend, Dtype, Format, Pack, Placement, ProxyKind};
+pub(crate) use values::{Backend, Dtype, Format, Pack, Placement, ProxyKind, Route};
 
 use crate::progress::ProgressMode;
 
@@ -132,9 +132,9 @@ pub(crate) enum Command {
         /// Same as --format json
         #[arg(long)]
         json: bool,
-        /// Workers of one node, for bytes between nodes
-        #[arg(long, value_name = "N", default_value_t = 8, value_parser = values::count_u32)]
-        gpus_per_node: u32,
+        /// Workers of one node, for bytes between nodes [default: as planned, else 8]
+        #[arg(long, value_name = "N", value_parser = values::count_u32)]
+        gpus_per_node: Option<u32>,
     },
     /// Decode and verify plans
     Check {

@@ -31,6 +31,15 @@ pub(crate) enum Placement {
     HeadShard,
 }
 
+/// Which way K and V take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Route {
+    /// From their home to each destination.
+    Direct,
+    /// Once into each node of --gpus-per-node workers, and on from a relay there.
+    Node,
+}
+
 /// What VRSP balances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProxyKind {
@@ -80,7 +89,7 @@ macro_rules! show_by_name {
         }
     )*};
 }
-show_by_name!(Pack, Placement, ProxyKind, Dtype, Backend);
+show_by_name!(Pack, Placement, ProxyKind, Route, Dtype, Backend);
 
 /// A count with K, M or G.
 pub(super) fn count(text: &str) -> Result<u64, String> {

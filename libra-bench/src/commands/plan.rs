@@ -199,6 +199,13 @@ pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned
         format_bytes(summary.kv_bytes_mean),
         percent(summary.cross_node_bytes_mean, summary.moved_bytes_mean),
     ));
+    if summary.forward_bytes_mean > 0 {
+        report.note(format!(
+            "of it forwarded within nodes {}; through the busiest port between nodes {}",
+            format_bytes(summary.forward_bytes_mean),
+            format_bytes(summary.busiest_port_bytes_mean),
+        ));
+    }
     if !context.global.no_timings {
         report.note(format!(
             "planned in {} a window (VRSP) and {} a pool (tiles, placement, exchange)",

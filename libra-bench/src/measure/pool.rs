@@ -1,7 +1,7 @@
 //! One pool, scaled down, planned by each method that is compared.
 
 use libra_sched::{
-    ElementBytes, Error, HeadSplit, KvFetch, PackedLengths, Placer, PlanConfig, PoolPlan,
+    ElementBytes, Error, HeadSplit, KvFetch, KvRoute, PackedLengths, Placer, PlanConfig, PoolPlan,
     TokenLayout, error, plan_pool,
 };
 
@@ -82,6 +82,7 @@ pub(crate) fn scaled_pool(
         placer: Placer::HeadShard,
         // A worker of Ulysses reads whole samples.
         kv_fetch: KvFetch::Whole,
+        kv_route: KvRoute::Direct,
         max_recv_bytes: None,
         ..config
     };

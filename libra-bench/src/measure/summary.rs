@@ -58,6 +58,10 @@ pub(crate) struct Summary {
     pub(crate) moved_bytes_mean: u64,
     /// Per pool.
     pub(crate) cross_node_bytes_mean: u64,
+    /// Per pool.
+    pub(crate) forward_bytes_mean: u64,
+    /// Per pool.
+    pub(crate) busiest_port_bytes_mean: u64,
     /// Per window.
     pub(crate) vrsp_ns_median: Option<u64>,
     /// Per pool.
@@ -94,6 +98,8 @@ impl Summary {
             kv_bytes_mean: bytes(|pool| pool.kv_bytes),
             moved_bytes_mean: bytes(|pool| pool.moved_bytes),
             cross_node_bytes_mean: bytes(|pool| pool.cross_node_bytes),
+            forward_bytes_mean: bytes(|pool| pool.forward_bytes),
+            busiest_port_bytes_mean: bytes(|pool| pool.busiest_port_bytes),
             vrsp_ns_median: Some(median(&mut vrsp_ns)),
             plan_ns_median: Some(median(&mut plan_ns)),
         }

@@ -101,6 +101,10 @@ pub(crate) struct PoolCase {
     pub(crate) max_recv_bytes: u64,
     /// Bytes between nodes.
     pub(crate) cross_node_bytes: u64,
+    /// Bytes that relays forward within their nodes.
+    pub(crate) forward_bytes: u64,
+    /// Bytes of the busiest worker's port between nodes, in its busier direction.
+    pub(crate) busiest_port_bytes: u64,
     /// Time to cut, place and derive the exchange.
     pub(crate) plan_ns: Option<u64>,
 }
@@ -263,6 +267,8 @@ impl WindowPlan {
             max_send_bytes: largest(&audit.sent_bytes),
             max_recv_bytes: largest(&audit.received_bytes),
             cross_node_bytes: audit.cross_node_bytes,
+            forward_bytes: audit.forward_bytes,
+            busiest_port_bytes: audit.busiest_port_bytes(),
             plan_ns: Some(plan_ns),
         };
         Ok((case, plan))

@@ -141,6 +141,57 @@ fn checked_and_shown_plans_are_what_was_planned() {
 }
 
 #[test]
+fn a_route_through_nodes_saves_bytes_between_them_and_shows_every_forward() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let read = |arguments: &[&str]| -> Value {
+        let done = run_at(folder.path(), arguments);
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+        serde_json::from_str(&done.stdout).expect("JSON")
+    };
+    let planned = |route: &str| {
+        let arguments = "plan linux-6.1 --tokens 64K --gbs 32 -B 1K --kv range --format json";
+        let mut arguments: Vec<&str> = arguments.split(' ').collect();
+        arguments.extend(["--windows", "1", "--kv-route", route, "-o", route]);
+        read(&arguments)
+    };
+    let (direct, node) = (planned("direct"), planned("node"));
+    let again = node["reproduce"].as_str().expect("a command");
+    assert!(again.contains(" --kv-route node"), "{again}");
+    assert_eq!(node["config"]["kv_route"], "node");
+    let number = |case: &Value, field: &str| case[field].as_u64().expect("a number");
+    let cases = |report: &Value| report["cases"].as_array().cloned().expect("a list");
+    for (direct, node) in cases(&direct).iter().zip(&cases(&node)) {
+        let saved = number(direct, "cross_node_bytes") - number(node, "cross_node_bytes");
+        assert!(saved > 0);
+        assert_eq!(saved, number(node, "forward_bytes"));
+        assert_eq!(number(direct, "forward_bytes"), 0);
+        assert_eq!(number(direct, "kv_bytes"), number(node, "kv_bytes"));
+        assert!(number(node, "busiest_port_bytes") <= number(direct, "busiest_port_bytes"));
+    }
+
+    let file = "node/window-0000-pool-001.plan";
+    let show = |flags: &[&str]| read(&[&["show", file, "--format", "json"], flags].concat());
+    let shown = show(&["--transfers"]);
+    let transfers = shown["transfers"].as_array().expect("a list").iter();
+    let forwards: Vec<&Value> = transfers.filter(|t| t["what"] == "forward").collect();
+    assert_eq!(shown["plan"]["forwards"], forwards.len());
+    let bytes: u64 = forwards.iter().map(|t| number(t, "bytes")).sum();
+    assert_eq!(shown["plan"]["forward_bytes"], bytes);
+    // A relay's messages have them as a leg of their own, and their gradients on the way back.
+    let relay = forwards[0]["src"].to_string();
+    let messages = show(&["--worker", &relay])["messages"].clone();
+    let of_leg = |pass: &str, leg: &str, side: &str| -> u64 {
+        let messages = messages.as_array().expect("a list").iter();
+        let mine = messages.filter(|m| m["pass"] == pass && m["leg"] == leg);
+        mine.map(|m| number(m, side)).sum()
+    };
+    let from_relay = forwards.iter().filter(|t| t["src"] == forwards[0]["src"]);
+    let from_relay: u64 = from_relay.map(|t| number(t, "bytes")).sum();
+    assert_eq!(of_leg("forward", "relay", "sent_bytes"), from_relay);
+    assert_eq!(of_leg("backward", "gather", "received_bytes"), from_relay);
+}
+
+#[test]
 fn the_plan_report_has_every_promised_field() {
     let report = json("plan linux-6.1 --preset tiny --windows 2");
     for field in [
@@ -179,6 +230,8 @@ fn the_plan_report_has_every_promised_field() {
             "max_send_bytes",
             "max_recv_bytes",
             "cross_node_bytes",
+            "forward_bytes",
+            "busiest_port_bytes",
         ] {
             assert!(case.get(field).is_some(), "{field}");
         }

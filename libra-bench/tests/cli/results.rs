@@ -95,6 +95,15 @@ fn every_placement_computes_the_same() {
 }
 
 #[test]
+fn every_route_computes_the_same() {
+    for backward in ["recompute", "stash", "refetch"] {
+        let flags = format!("--dtype f64 --kv-route node --gpus-per-node 4 --backward {backward}");
+        let report = json(&format!("{POOL} {flags}"));
+        assert_eq!(wrong(&report), [0, 0], "{backward}");
+    }
+}
+
+#[test]
 fn empty_sequences_have_no_results_to_be_wrong() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("a.txt"), "30\n40\n").expect("written");

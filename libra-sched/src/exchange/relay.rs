@@ -12,6 +12,7 @@
 //! *Paper*: beyond it; §4.4 fetches a group once a destination. The rule is the greedy one of R. L.
 //! Graham, "Bounds on multiprocessing timing anomalies" (1969), on ports instead of machines.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::{ExchangePlan, KvMove, KvRoute};
@@ -190,21 +191,18 @@ impl Pieces {
     /// The reader of each piece whose port has received least so far; the first of equals.
     fn choose_relays(&mut self, heads: &HeadSplit, ports: &mut Ports) {
         let width = u128::from(heads.dim_qk()) + u128::from(heads.dim_v());
-        let size = |piece: &Piece| {
+        let mut free: Vec<(Reverse<u128>, usize)> = Vec::new();
+        for (at, piece) in self.list.iter().enumerate() {
             let span = heads.kv_of_span(piece.first_hop.span);
-            u128::from(piece.first_hop.tokens()) * span.len() as u128 * width
-        };
-        let mut order: Vec<(bool, std::cmp::Reverse<u128>, usize)> = self
-            .list
-            .iter()
-            .enumerate()
-            .map(|(at, piece)| {
-                let is_free = piece.readers.len() > 1;
-                (is_free, std::cmp::Reverse(size(piece)), at)
-            })
-            .collect();
-        order.sort_unstable();
-        for (_, std::cmp::Reverse(size), at) in order {
+            let size = u128::from(piece.first_hop.tokens()) * span.len() as u128 * width;
+            if piece.readers.len() == 1 {
+                *ports.at(piece.first_hop.dst) += size;
+            } else {
+                free.push((Reverse(size), at));
+            }
+        }
+        free.sort_unstable();
+        for (Reverse(size), at) in free {
             let piece = &mut self.list[at];
             let relay = self.readers[piece.readers.clone()]
                 .iter()

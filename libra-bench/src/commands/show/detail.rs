@@ -95,9 +95,13 @@ fn messages(report: &mut Report, plan: &PoolPlan, worker: WorkerId) {
 }
 
 fn legs(pass: &Pass) -> impl Iterator<Item = (usize, &'static str, &Exchange)> {
-    let chunks = pass.dispatch.iter().zip(&pass.back).enumerate();
-    chunks.flat_map(|(chunk, (dispatch, back))| {
-        [(chunk, "dispatch", dispatch), (chunk, "return", back)]
+    (0..pass.dispatch.len()).flat_map(|chunk| {
+        [
+            (chunk, "dispatch", &pass.dispatch[chunk]),
+            (chunk, "relay", &pass.relay[chunk]),
+            (chunk, "gather", &pass.gather[chunk]),
+            (chunk, "return", &pass.back[chunk]),
+        ]
     })
 }
 
@@ -165,9 +169,11 @@ pub(super) fn every_transfer(report: &mut Report, plan: &PoolPlan) {
             );
         }
     }
-    for m in &exchange.kv {
-        let of = format!("{} span {}", m.sample, m.span);
-        add("KV", of, [m.start, m.end], m.src, m.dst, plan.kv_bytes(m));
+    for (what, moves) in [("KV", &exchange.kv), ("forward", &exchange.forward)] {
+        for m in moves {
+            let of = format!("{} span {}", m.sample, m.span);
+            add(what, of, [m.start, m.end], m.src, m.dst, plan.kv_bytes(m));
+        }
     }
     report.table(Table { columns, rows });
     report

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use libra_sched::audit::{self, Audit};
 use libra_sched::wire::Decoded;
-use libra_sched::{BackwardMode, PoolPlan, Topology, WorkerId, reverse, verify, wire};
+use libra_sched::{BackwardMode, KvRoute, PoolPlan, Topology, WorkerId, reverse, verify, wire};
 use serde_json::{Value, json};
 
 use super::check::open;
@@ -20,11 +20,15 @@ pub(super) fn run(
     path: &Path,
     worker: Option<u32>,
     transfers: bool,
-    gpus_per_node: u32,
+    gpus_per_node: Option<u32>,
 ) -> Outcome {
-    let topology = Topology::new(gpus_per_node)?;
     let (bytes, decoded) = open(path)?;
     let plan = &decoded.plan;
+    let topology = match (gpus_per_node, plan.kv_route) {
+        (Some(gpus), _) => Topology::new(gpus)?,
+        (None, KvRoute::Node(topology)) => topology,
+        _ => Topology::default(),
+    };
     // What follows relies on the plan's rules.
     if let [first, rest @ ..] = &verify::check(plan)[..] {
         return Err(Failure::Broken {
@@ -41,10 +45,11 @@ pub(super) fn run(
     let mut words = vec!["libra-bench".to_owned(), "show".to_owned(), name.clone()];
     words.extend(worker.map(|worker| format!("--worker={worker}")));
     words.extend(transfers.then(|| "--transfers".to_owned()));
+    words.extend(gpus_per_node.map(|gpus| format!("--gpus-per-node={gpus}")));
     let words = words.iter().map(String::as_str);
     let mut report = Report::new("show", command_line(words));
     report.plan_id = Some(decoded.id.to_string());
-    report.config = json!({ "file": name, "gpus_per_node": gpus_per_node });
+    report.config = json!({ "file": name, "gpus_per_node": topology.gpus_per_node() });
     let audit = audit::audit(plan, topology);
     report.header();
     summary(&mut report, &decoded, &audit, bytes.len() as u64);
@@ -98,6 +103,14 @@ fn summary(report: &mut Report, decoded: &Decoded, audit: &Audit, bytes: u64) {
         plan.exchange.kv.len(),
         plan.kv_fetch,
     ));
+    if let KvRoute::Node(nodes) = plan.kv_route {
+        report.note(format!(
+            "K and V once into each node of {} workers; {} forwards of {} within them",
+            nodes.gpus_per_node(),
+            plan.exchange.forward.len(),
+            format_bytes(audit.forward_bytes),
+        ));
+    }
     report.note(format!(
         "work R-1: {} at home, {} as placed, {} at best with these tiles",
         excess(audit.home_excess()),
@@ -128,10 +141,12 @@ fn summary(report: &mut Report, decoded: &Decoded, audit: &Audit, bytes: u64) {
         "chunks": heads.chunks(),
         "mask": plan.mask.to_string(),
         "kv": plan.kv_fetch.to_string(),
+        "kv_route": plan.kv_route.to_string(),
         "tiles": plan.tiles.len(),
         "tiles_away": away,
         "kv_groups": plan.kv_groups(),
         "kv_moves": plan.exchange.kv.len(),
+        "forwards": plan.exchange.forward.len(),
         "work_total": audit.work_total,
         "home_excess": audit.home_excess(),
         "intra_excess": audit.intra_excess(),
@@ -140,6 +155,8 @@ fn summary(report: &mut Report, decoded: &Decoded, audit: &Audit, bytes: u64) {
         "kv_bytes": audit.kv_bytes,
         "moved_bytes": audit.moved_bytes(),
         "cross_node_bytes": audit.cross_node_bytes,
+        "forward_bytes": audit.forward_bytes,
+        "busiest_port_bytes": audit.busiest_port_bytes(),
     });
     report.more.insert("plan".to_owned(), value);
 }

@@ -2,7 +2,7 @@
 
 use crate::ids::WorkerId;
 use crate::plan::PoolPlan;
-use crate::topology::{LinkClass, Topology};
+use crate::topology::{Bandwidths, LinkClass, Topology};
 
 /// A plan in numbers. Loads are pairs × heads, sizes are bytes of one layer's forward exchange.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,6 +125,20 @@ impl Audit {
             .map(LinkBytes::port_bytes)
             .max()
             .unwrap_or(0)
+    }
+
+    /// Time of the busiest direction of any worker's port, within its node or to others, in ns.
+    #[must_use]
+    pub fn busiest_port_ns(&self, bandwidths: Bandwidths) -> u64 {
+        let time = |bytes: u64, mb_s: u32| {
+            let ns = u128::from(bytes) * 1000 / u128::from(mb_s.max(1));
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        };
+        let of_worker = |link: &LinkBytes| {
+            let intra = link.sent_intra_bytes.max(link.received_intra_bytes);
+            time(intra, bandwidths.intra_mb_s).max(time(link.port_bytes(), bandwidths.inter_mb_s))
+        };
+        self.links.iter().map(of_worker).max().unwrap_or(0)
     }
 
     /// All bytes that leave a worker.

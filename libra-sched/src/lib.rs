@@ -51,6 +51,8 @@ pub mod plan;
 
 pub mod audit;
 
+pub mod bound;
+
 pub mod reverse;
 
 pub mod verify;
@@ -68,5 +70,5 @@ pub use placement::{Placer, Slack};
 pub use plan::{PlanConfig, PoolPlan, plan_pool, plan_pool_with};
 pub use reverse::BackwardMode;
 pub use tiles::{ShTile, TileSet};
-pub use topology::Topology;
+pub use topology::{Bandwidths, Topology};
 pub use wire::{DecodeError, PlanId};

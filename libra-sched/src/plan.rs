@@ -126,8 +126,14 @@ pub fn plan_pool_with(
     config: &PlanConfig,
 ) -> Result<PoolPlan, Error> {
     let problem = Problem::new(pool, layout, heads, config.bytes)?;
-    let tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
-    let placed = placement::place_with(&mut scratch.placement, &problem, &tiles, config.placer)?;
+    let memory = &mut scratch.placement;
+    let (tiles, placed) = if let Placer::Export(slack, topology) = config.placer {
+        placement::export_with(memory, &problem, config.mask, topology, slack)?
+    } else {
+        let tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
+        let placed = placement::place_with(memory, &problem, &tiles, config.placer)?;
+        (tiles, placed)
+    };
     let direct = exchange::derive(
         pool,
         layout,

@@ -15,6 +15,25 @@ pub enum LinkClass {
     InterNode,
 }
 
+/// What a worker's links carry, each direction for itself, in MB/s (10⁶ bytes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bandwidths {
+    /// To workers of its node.
+    pub intra_mb_s: u32,
+    /// To other nodes.
+    pub inter_mb_s: u32,
+}
+
+impl Default for Bandwidths {
+    /// NVLink of 370 GB/s, and a NIC of 45 GB/s for each GPU.
+    fn default() -> Self {
+        Self {
+            intra_mb_s: 370_000,
+            inter_mb_s: 45_000,
+        }
+    }
+}
+
 /// Workers of a pool fill nodes in id order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Topology {

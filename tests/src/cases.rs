@@ -49,6 +49,7 @@ pub fn named() -> Vec<Named> {
         causal_contiguous(),
         causal_ranges(),
         two_hops(),
+        runs_on_nodes(),
         full_zigzag_shared_kv(),
         tensor_ranks_without_slack(),
         uneven_heads_explicit_fragments(),
@@ -113,6 +114,28 @@ fn two_hops() -> Named {
                 kv_fetch: KvFetch::Range,
                 kv_route: KvRoute::Node(nodes),
                 ..PlanConfig::paper(3)
+            },
+            pool,
+        },
+    }
+}
+
+/// Runs of any length: a long sample over two nodes of three, whose tail stays with the worker
+/// before.
+fn runs_on_nodes() -> Named {
+    let pool = lengths(include_str!("../golden/runs_on_nodes.lengths.txt"));
+    let nodes = Topology::new(3).expect("three are a node");
+    let slack = Slack::from_ppm(100_000).expect("0.1 is a slack");
+    Named {
+        name: "runs_on_nodes",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 3, 1),
+            heads: split(4, 2, [4, 4], 2, 2),
+            config: PlanConfig {
+                placer: Placer::Export(slack, nodes),
+                kv_fetch: KvFetch::Range,
+                kv_route: KvRoute::Node(nodes),
+                ..PlanConfig::paper(1)
             },
             pool,
         },

@@ -189,10 +189,14 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
     let pool = PackedLengths::new(seq_tokens.into(), sequences).expect("samples fit");
     let layout = layout(u, slots, seq_tokens, ranks, tensor)?;
     let ulysses = heads.shards().is_multiple_of(layout.cp());
-    let placer = match u.int_in_range(0..=4)? {
+    let placer = match u.int_in_range(0..=6)? {
         0 => Placer::Home,
         1 if ulysses => Placer::HeadShard,
         2 => Placer::Paper(Slack::UNBOUNDED),
+        3 | 4 => Placer::Export(
+            Slack::from_ppm(u.int_in_range(0..=2_000_000)?).expect("below 1000"),
+            Topology::new(u.int_in_range(1..=12)?).expect("a node has a worker"),
+        ),
         _ => Placer::Paper(Slack::from_ppm(u.int_in_range(0..=2_000_000)?).expect("below 1000")),
     };
     let config = PlanConfig {

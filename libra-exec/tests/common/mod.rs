@@ -98,7 +98,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                 0..Mask::ALL.len(),
                 1..12u32,
                 prop_oneof![Just(0u32), Just(30_000), Just(u32::MAX)],
-                0..6u32,
+                0..8u32,
                 0..3usize,
                 (1..5u32, 1..5u32),
                 any::<u64>(),
@@ -112,6 +112,10 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                 let placer = match placer {
                     0 => Placer::Home,
                     1 if shards.is_multiple_of(layout.cp()) => Placer::HeadShard,
+                    2 | 3 => Placer::Export(
+                        Slack::from_ppm(slack).expect("a legal slack"),
+                        Topology::new(1 + dims.0).expect("a node has a worker"),
+                    ),
                     _ => Placer::Paper(Slack::from_ppm(slack).expect("a legal slack")),
                 };
                 let config = PlanConfig {

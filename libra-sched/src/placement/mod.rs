@@ -5,6 +5,7 @@
 //! *Paper*: §4.3.2, Alg. 2, eq. 9.
 
 mod blocks;
+mod export;
 mod head_shard;
 mod home;
 mod loads;
@@ -15,11 +16,19 @@ use crate::error::{Error, check_limit};
 use crate::heads::{ElementBytes, HeadSplit};
 use crate::ids::WorkerId;
 use crate::layout::TokenLayout;
-use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
+use crate::lengths::{MAX_COUNT, PackedLengths, Proxy, check_total};
+use crate::mask::Mask;
 use crate::tiles::{ShTile, TileSet, check_pool};
+use crate::topology::Topology;
 
-pub use paper::Scratch;
 pub use slack::Slack;
+
+/// Memory that [`place_with`] and [`export_with`] reuse.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    paper: paper::Scratch,
+    export: export::Scratch,
+}
 
 /// An algorithm that places tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +40,10 @@ pub enum Placer {
     Paper(Slack),
     /// Shard `s` of a sequence goes to worker `s·CP/H` of that sequence: Ulysses, where H = CP.
     HeadShard,
+    /// Runs of any length, cut where a worker reaches the soft target: what is above it leaves its
+    /// home, fewest bytes first. Nodes are those of the topology. It makes the tiles itself, so
+    /// blocks do not matter.
+    Export(Slack, Topology),
 }
 
 /// One worker a tile.
@@ -113,10 +126,48 @@ pub fn place_with(
         Placer::Home => Ok(home::place(problem, tiles)),
         Placer::Paper(slack) => {
             let capacity = slack.capacity(tiles.work_total(), problem.layout.workers());
-            Ok(paper::place(scratch, problem, tiles, capacity))
+            Ok(paper::place(&mut scratch.paper, problem, tiles, capacity))
         }
         Placer::HeadShard => head_shard::place(problem, tiles),
+        Placer::Export(..) => Err(Error::UnknownName {
+            what: "placer of given tiles",
+            value: "export".to_owned(),
+            legal: "home, paper, head-shard; `export_with` cuts its own",
+        }),
     }
+}
+
+/// Cuts and places the pool's attention in runs of any length: see [`Placer::Export`].
+///
+/// # Errors
+/// Work beyond 64 bits, or more tiles than ids.
+pub fn export_with(
+    scratch: &mut Scratch,
+    problem: &Problem<'_>,
+    mask: Mask,
+    topology: Topology,
+    slack: Slack,
+) -> Result<(TileSet, Placement), Error> {
+    let total = problem
+        .pool
+        .work(Proxy::Pairs(mask))?
+        .into_iter()
+        .map(u128::from)
+        .sum::<u128>()
+        * u128::from(problem.heads.q_heads());
+    let total = check_total("work of the pool", total)?;
+    let workers = problem.layout.workers();
+    // Above the total no target changes anything.
+    let target = slack.capacity(total, workers).min(total);
+    let targets = vec![target; workers as usize];
+    export::place(
+        &mut scratch.export,
+        problem,
+        mask,
+        topology,
+        &targets,
+        total,
+    )
 }
 
 /// Sums the work that `workers` received.

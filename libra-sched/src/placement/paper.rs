@@ -25,7 +25,7 @@ use crate::tiles::{ShTile, TileSet};
 
 /// Memory that [`super::place_with`] reuses.
 #[derive(Clone, Debug, Default)]
-pub struct Scratch {
+pub(super) struct Scratch {
     blocks: Blocks,
     packed_order: Vec<u64>,
     resident: Vec<u64>,

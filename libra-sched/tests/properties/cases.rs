@@ -209,7 +209,7 @@ pub(crate) fn routes() -> impl Strategy<Value = KvRoute> {
 
 /// Pools placed by anyone whose condition the pool meets.
 pub(crate) fn cases() -> impl Strategy<Value = Case> {
-    let drawn = (paper_cases(), 0..4, 0..2usize, routes());
+    let drawn = (paper_cases(), 0..5, 0..2usize, routes());
     drawn.prop_map(|(mut case, placer, fetch, route)| {
         case.config.kv_fetch = KvFetch::ALL[fetch];
         case.config.kv_route = route;
@@ -217,6 +217,16 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         match placer {
             0 => case.config.placer = Placer::Home,
             1 if ulysses => case.config.placer = Placer::HeadShard,
+            2 => {
+                let gpus = match route {
+                    KvRoute::Node(topology) => topology,
+                    _ => Topology::default(),
+                };
+                let Placer::Paper(slack) = case.config.placer else {
+                    unreachable!("paper cases are placed by Algorithm 2")
+                };
+                case.config.placer = Placer::Export(slack, gpus);
+            }
             _ => {}
         }
         case
@@ -235,7 +245,7 @@ fn cases_are_of_every_kind() {
         let drawn = (0..400).map(|_| cases().new_tree(&mut runner).unwrap().current());
         drawn.filter(holds).count()
     };
-    let kinds: [(&str, Holds); 11] = [
+    let kinds: [(&str, Holds); 12] = [
         ("more workers than a word has bits", |c| {
             c.layout.workers() > 64
         }),
@@ -264,6 +274,9 @@ fn cases_are_of_every_kind() {
         ("tiles away from home", |c| !c.plan().exchange.q.is_empty()),
         ("a range that is forwarded", |c| {
             !c.plan().exchange.forward.is_empty()
+        }),
+        ("runs away from home", |c| {
+            matches!(c.config.placer, Placer::Export(..)) && !c.plan().exchange.q.is_empty()
         }),
         ("a head-shard plan", |c| {
             c.config.placer == Placer::HeadShard

@@ -4,6 +4,7 @@
 
 mod cases;
 mod exchange;
+mod export;
 mod heads;
 mod layout;
 mod lengths;

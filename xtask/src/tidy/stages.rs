@@ -19,7 +19,7 @@ const STAGES: &[&[&str]] = &[
     &["placement"],
     &["exchange"],
     &["plan"],
-    &["wire", "verify", "audit", "reverse"],
+    &["wire", "verify", "audit", "bound", "reverse"],
 ];
 
 /// What `verify` may name: whole modules that hold no planning, and types of the stages it checks.

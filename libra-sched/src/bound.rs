@@ -1,0 +1,172 @@
+//! Bytes that every plan of a pool has to move to balance it, whoever places it.
+//!
+//! - **Q and O**: a worker whose own tokens are more work than the heaviest worker may have must give
+//!   tokens away, and no token takes more work along than its keys times its heads.
+//! - **K and V** (causal mask): the work of one sample in one KV span is spread over workers of which
+//!   the k-th highest, by the last token it computes, reaches at least as far as the k − 1 before it
+//!   leave. It reads all keys up to there, less what it holds; no token is held twice.
+//!
+//! O(samples · W + pieces log pieces).
+//!
+//! Source: the surplus and the copy argument for placements with data locality, as for hypergraph
+//! partitioning with λ − 1 (Çatalyürek and Aykanat, 1999).
+
+use crate::ids::SampleId;
+use crate::mask::Mask;
+use crate::plan::PoolPlan;
+
+/// Parts of a fragment's piece whose tokens count as equal.
+const PARTS: u32 = 16;
+
+/// Lower bounds on the bytes of one layer's forward exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BytesBound {
+    /// Of Q dispatched and O returned.
+    pub qo_bytes: u64,
+    /// Of K and V, where ranges are fetched or whole samples; 0 under masks other than causal.
+    pub kv_bytes: u64,
+}
+
+impl BytesBound {
+    /// Of all that moves.
+    #[must_use]
+    pub const fn moved_bytes(self) -> u64 {
+        self.qo_bytes + self.kv_bytes
+    }
+}
+
+/// What any plan of the same pool, layout, heads and mask moves at least, if its heaviest worker has
+/// `heaviest` work (pairs × heads).
+#[must_use]
+pub fn moved_bytes(plan: &PoolPlan, heaviest: u64) -> BytesBound {
+    BytesBound {
+        qo_bytes: qo_bytes(plan, heaviest),
+        kv_bytes: if plan.mask == Mask::Causal && heaviest > 0 {
+            kv_bytes(plan, heaviest)
+        } else {
+            0
+        },
+    }
+}
+
+/// Equal tokens of one worker.
+struct Part {
+    /// At most this work goes with a token in one shard.
+    each: u64,
+    tokens: u64,
+}
+
+fn qo_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
+    let heads = &plan.heads;
+    let (layout, width) = (&plan.layout, u64::from(heads.shard_width()));
+    let shards = u64::from(heads.shards() / layout.tensor());
+    let mut rows = 0u128;
+    for slot in 0..layout.slots() {
+        for rank in 0..layout.ranks() {
+            let (mut load, mut parts) = (0u128, Vec::new());
+            for held in layout.held(slot, rank) {
+                for sample in plan.lengths.samples_of(slot as usize) {
+                    let tokens = plan.lengths.tokens(SampleId::new(sample));
+                    let len = tokens.end - tokens.start;
+                    let start = tokens.start.max(held.start);
+                    let end = tokens.end.min(held.end);
+                    if start >= end {
+                        continue;
+                    }
+                    let (start, end) = (start - tokens.start, end - tokens.start);
+                    load += u128::from(plan.mask.pairs(len, start..end));
+                    let step = (end - start).div_ceil(PARTS);
+                    for first in (start..end).step_by(step as usize) {
+                        let last = end.min(first + step);
+                        parts.push(Part {
+                            each: keys(plan.mask, len, first, last) * width,
+                            tokens: u64::from(last - first) * shards,
+                        });
+                    }
+                }
+            }
+            // The ranks of a tensor group hold the same tokens in as many shards each.
+            let load = load * u128::from(width * shards);
+            let rows_out = rows_to_give(parts, load.saturating_sub(heaviest.into()));
+            rows += u128::from(rows_out) * u128::from(layout.tensor());
+        }
+    }
+    let width = heads.shard_width();
+    let row = plan.bytes.q_token(heads, width) + plan.bytes.o_token(heads, width);
+    saturated(rows * u128::from(row))
+}
+
+/// Keys that no query of `first..last` exceeds.
+fn keys(mask: Mask, len: u32, first: u32, last: u32) -> u64 {
+    let keys = mask.keys(len, first..last);
+    u64::from(keys.end - keys.start)
+}
+
+/// Fewest rows (tokens × shards) that take `surplus` work along.
+fn rows_to_give(mut parts: Vec<Part>, mut surplus: u128) -> u64 {
+    parts.sort_unstable_by_key(|part| std::cmp::Reverse(part.each));
+    let mut rows = 0;
+    for part in parts {
+        let each = u128::from(part.each.max(1));
+        let needed = surplus.div_ceil(each);
+        if needed <= part.tokens.into() {
+            return rows + needed as u64;
+        }
+        rows += part.tokens;
+        surplus -= each * u128::from(part.tokens);
+    }
+    rows
+}
+
+fn kv_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
+    let heads = &plan.heads;
+    let mut bytes = 0u128;
+    for span in 0..heads.span_count() {
+        let kv_heads = heads.kv_of_span(span);
+        let count = kv_heads.end - kv_heads.start;
+        let width = u64::from(count * heads.group());
+        let tokens: u128 = (0..plan.lengths.samples())
+            .map(|sample| u128::from(tokens_read(plan, SampleId::new(sample), width, heaviest)))
+            .sum();
+        bytes += tokens * u128::from(plan.bytes.kv_token(heads, count));
+    }
+    saturated(bytes)
+}
+
+/// Tokens of a sample's K and V that workers read beyond those they hold.
+fn tokens_read(plan: &PoolPlan, sample: SampleId, width: u64, heaviest: u64) -> u64 {
+    let len = plan.lengths.length(sample);
+    let all = u128::from(plan.mask.cum_pairs(len, len)) * u128::from(width);
+    let (mut read, mut done) = (0, 0u128);
+    // At most all workers of the pool; each takes at most the heaviest's work.
+    for _ in 0..plan.layout.workers() {
+        if done >= all {
+            break;
+        }
+        let left = all - done;
+        // The last token that is not done reads itself and all before: Φ(x) ≥ left.
+        read += u64::from(partition(len, |x| {
+            u128::from(plan.mask.cum_pairs(len, x)) * u128::from(width) < left
+        }));
+        done += u128::from(heaviest);
+    }
+    read.saturating_sub(len.into())
+}
+
+/// The first of `0..=end` at which `below` no longer holds.
+fn partition(end: u32, below: impl Fn(u32) -> bool) -> u32 {
+    let (mut low, mut high) = (0, end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+fn saturated(bytes: u128) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,467 @@
+//! Gives free tokens to workers with room, least bytes per unit of work first.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use super::pieces::{Free, Pieces};
+use super::{Run, Task};
+use crate::ids::WorkerId;
+
+/// Rooms of at most one part in this of a target are left for the end: a little work needs as many
+/// keys as a full room's.
+const SMALL_ROOM: u64 = 6;
+/// Lines that differ and are weighed at one step: the longest samples come first.
+const LINES_WEIGHED: usize = 64;
+
+/// Free tokens of one sample in one shard at one node.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    sample: u32,
+    shard: u32,
+    node: u32,
+    /// Work of the highest token at the start.
+    density: u64,
+    /// Work that is left.
+    work: u64,
+    /// Tokens that are left.
+    tokens: u32,
+    /// One past the highest token that is left.
+    top: u32,
+    /// The highest token whose keys the node at hand has fetched.
+    near: u32,
+}
+
+/// Lines, loads and the runs made so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fill {
+    /// By node, then most work a token first, then sample and shard.
+    lines: Vec<Line>,
+    /// First line of each node with work, and the end of the node's.
+    of_node: Vec<Range<usize>>,
+    loads: Vec<u64>,
+    runs: Vec<Run>,
+    /// Workers of a node with room: (room, worker), the least first.
+    rooms: Vec<(u64, u32)>,
+    /// Workers of a node that a line could give nothing.
+    stuck: Vec<u32>,
+}
+
+/// From which node to which, and which rooms there count.
+#[derive(Clone, Copy)]
+struct Way {
+    from: u32,
+    to: u32,
+    /// Rooms of at most one part in this of a target do not count.
+    small: u64,
+}
+
+/// A line and who takes how much of it; the least one wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Offer {
+    /// Bytes per unit of work, as a fixed-point number.
+    price: u128,
+    line: usize,
+    worker: u32,
+    work: u64,
+}
+
+impl Fill {
+    /// Runs made, in no order.
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Places everything that is free; returns the number of runs that no room was left for.
+    pub(super) fn run(&mut self, task: &Task<'_>, pieces: &mut Pieces) -> u32 {
+        self.start(task, pieces);
+        let nodes = self.of_node.len() as u32;
+        let (all, small) = (u64::MAX, SMALL_ROOM);
+        let mut sources: Vec<(u64, u32)> = Vec::new();
+        for node in 0..nodes {
+            let over = self
+                .free_in(node)
+                .saturating_sub(self.room_in(task, node, small));
+            if over > 0 {
+                sources.push((over, node));
+            } else {
+                let inside = Way {
+                    from: node,
+                    to: node,
+                    small,
+                };
+                self.pour(task, pieces, inside, all);
+            }
+        }
+        sources.sort_unstable_by(|a, b| b.cmp(a));
+        let mut is_source = vec![false; nodes as usize];
+        sources
+            .iter()
+            .for_each(|&(_, node)| is_source[node as usize] = true);
+        for &(_, from) in &sources {
+            for to in self.by_room(task) {
+                let over = self
+                    .free_in(from)
+                    .saturating_sub(self.room_in(task, from, small));
+                if over == 0 {
+                    break;
+                }
+                if !is_source[to as usize] {
+                    self.pour(task, pieces, Way { from, to, small }, over);
+                }
+            }
+            let inside = Way {
+                from,
+                to: from,
+                small,
+            };
+            self.pour(task, pieces, inside, all);
+        }
+        let small = u64::MAX;
+        for from in (0..nodes)
+            .filter(|&node| self.free_in(node) > 0)
+            .collect::<Vec<_>>()
+        {
+            for to in std::iter::once(from).chain(self.by_room(task)) {
+                if self.free_in(from) > 0 {
+                    self.pour(task, pieces, Way { from, to, small }, all);
+                }
+            }
+        }
+        self.force(task, pieces)
+    }
+
+    /// Lines of everything that is free.
+    fn start(&mut self, task: &Task<'_>, pieces: &Pieces) {
+        let workers = task.targets.len() as u32;
+        let nodes = task.topology.node(WorkerId(workers - 1)) as usize + 1;
+        self.loads.clone_from(&pieces.loads);
+        self.runs.clear();
+        self.lines.clear();
+        for sample in 0..task.problem.pool.samples() as u32 {
+            for shard in 0..task.problem.heads.shards() {
+                let begin = self.lines.len();
+                for id in pieces.of_sample(sample) {
+                    let free = pieces.free_of(id, shard);
+                    if free.start < free.end {
+                        let node = node_of(task, pieces, id, shard);
+                        let line = self.line_at(begin, node, sample, shard);
+                        line.work += task.work(sample, free.start, free.end);
+                        line.tokens += free.end - free.start;
+                        line.top = free.end;
+                        line.density = task.density(sample, free.end - 1);
+                    }
+                }
+            }
+        }
+        self.lines
+            .sort_unstable_by_key(|l| (l.node, Reverse(l.density), l.sample, l.shard));
+        self.of_node.clear();
+        let mut end = 0;
+        for node in 0..nodes as u32 {
+            let begin = end;
+            end += self.lines[begin..].partition_point(|line| line.node == node);
+            self.of_node.push(begin..end);
+        }
+    }
+
+    /// The line of `node` among those from `begin` on, new if there is none.
+    fn line_at(&mut self, begin: usize, node: u32, sample: u32, shard: u32) -> &mut Line {
+        let known = self.lines[begin..]
+            .iter()
+            .position(|line| line.node == node);
+        let at = known.map_or(self.lines.len(), |at| begin + at);
+        if known.is_none() {
+            self.lines.push(Line {
+                sample,
+                shard,
+                node,
+                density: 0,
+                work: 0,
+                tokens: 0,
+                top: 0,
+                near: 0,
+            });
+        }
+        &mut self.lines[at]
+    }
+
+    fn workers_of(task: &Task<'_>, node: u32) -> Range<u32> {
+        let per_node = task.topology.gpus_per_node();
+        let first = node * per_node;
+        first
+            ..first
+                .saturating_add(per_node)
+                .min(task.targets.len() as u32)
+    }
+
+    fn free_in(&self, node: u32) -> u64 {
+        let lines = self.of_node[node as usize].clone();
+        self.lines[lines].iter().map(|line| line.work).sum()
+    }
+
+    /// Room of a worker, 0 where it does not count.
+    fn room(&self, task: &Task<'_>, worker: u32, small: u64) -> u64 {
+        let target = task.targets[worker as usize];
+        let room = target.saturating_sub(self.loads[worker as usize]);
+        if room > target / small { room } else { 0 }
+    }
+
+    fn room_in(&self, task: &Task<'_>, node: u32, small: u64) -> u64 {
+        Self::workers_of(task, node)
+            .map(|worker| self.room(task, worker, small))
+            .fold(0, u64::saturating_add)
+    }
+
+    /// Nodes with room, most room first.
+    fn by_room(&self, task: &Task<'_>) -> Vec<u32> {
+        let mut nodes: Vec<(Reverse<u64>, u32)> = (0..self.of_node.len() as u32)
+            .map(|node| (Reverse(self.room_in(task, node, u64::MAX)), node))
+            .filter(|&(Reverse(room), _)| room > 0)
+            .collect();
+        nodes.sort_unstable();
+        nodes.into_iter().map(|(_, node)| node).collect()
+    }
+
+    /// Gives lines to workers along `way`, at most about `budget` of work.
+    fn pour(&mut self, task: &Task<'_>, pieces: &mut Pieces, way: Way, mut budget: u64) {
+        let lines = self.of_node[way.from as usize].clone();
+        self.lines[lines].iter_mut().for_each(|line| line.near = 0);
+        self.stuck.clear();
+        while budget > 0 {
+            let mut rooms = std::mem::take(&mut self.rooms);
+            rooms.clear();
+            let able = Self::workers_of(task, way.to).filter(|w| !self.stuck.contains(w));
+            rooms.extend(able.map(|worker| (self.room(task, worker, way.small), worker)));
+            rooms.retain(|&(room, _)| room > 0);
+            rooms.sort_unstable();
+            let best = self.best(task, pieces, way, budget, &rooms);
+            self.rooms = rooms;
+            let Some(offer) = best else { return };
+            let moved = self.take(task, pieces, &offer);
+            if moved == 0 {
+                self.stuck.push(offer.worker);
+            }
+            budget = budget.saturating_sub(moved);
+        }
+    }
+
+    /// The cheapest offer. Of the workers that hold no keys of a line only two can make it: the one
+    /// with the least room that holds all of the line, and the one with the most room that does not.
+    fn best(
+        &self,
+        task: &Task<'_>,
+        pieces: &Pieces,
+        way: Way,
+        budget: u64,
+        rooms: &[(u64, u32)],
+    ) -> Option<Offer> {
+        if rooms.is_empty() {
+            return None;
+        }
+        let mut best: Option<Offer> = None;
+        let mut last: Option<&Line> = None;
+        let mut weighed = 0;
+        for id in self.of_node[way.from as usize].clone() {
+            let line = &self.lines[id];
+            if line.work == 0 {
+                continue;
+            }
+            let holds = way.from == way.to && pieces.keeps_some(line.sample, line.shard);
+            let state = |l: &Line| (l.sample, l.work, l.top, l.near);
+            if !holds && last.is_some_and(|last| state(last) == state(line)) {
+                continue;
+            }
+            last = Some(line);
+            weighed += 1;
+            if weighed > LINES_WEIGHED {
+                break;
+            }
+            let most = line.work.min(budget);
+            let split = rooms.partition_point(|&(room, _)| room < most);
+            let mut offer = |room: u64, worker: u32, held: u32| {
+                let work = room.min(most);
+                let bytes = bytes(task, pieces, way, line, work, held);
+                let offer = Offer {
+                    price: (u128::from(bytes) << 32) / u128::from(work),
+                    line: id,
+                    worker,
+                    work,
+                };
+                best = Some(best.map_or(offer, |best| best.min(offer)));
+            };
+            for at in [split.checked_sub(1), Some(split)].into_iter().flatten() {
+                if let Some(&(room, worker)) = rooms.get(at) {
+                    offer(room, worker, 0);
+                }
+            }
+            if holds {
+                for (worker, held) in pieces.holders(line.sample, line.shard) {
+                    if let Some(&(room, _)) = rooms.iter().find(|&&(_, w)| w == worker) {
+                        offer(room, worker, held);
+                    }
+                }
+            }
+        }
+        best
+    }
+
+    /// Carries an offer out; returns the work that moved, 0 where a cut would be too coarse.
+    fn take(&mut self, task: &Task<'_>, pieces: &mut Pieces, offer: &Offer) -> u64 {
+        let line = self.lines[offer.line];
+        let mut moved = 0;
+        for piece in pieces.of_sample(line.sample).rev() {
+            let free = pieces.free_of(piece, line.shard);
+            if !is_part(task, pieces, &line, piece) {
+                continue;
+            }
+            let start = cut(task, line.sample, free, offer.work - moved);
+            if start < free.end {
+                moved += self.give(task, pieces, piece, line.shard, start, offer.worker);
+            }
+            if start > free.start {
+                break;
+            }
+        }
+        let left = &mut self.lines[offer.line];
+        (left.work, left.tokens, left.top) = (0, 0, 0);
+        for piece in pieces.of_sample(line.sample) {
+            if is_part(task, pieces, &line, piece) {
+                let free = pieces.free_of(piece, line.shard);
+                left.work += task.work(line.sample, free.start, free.end);
+                left.tokens += free.end - free.start;
+                left.top = free.end;
+            }
+        }
+        if moved > 0 {
+            left.near = line.top.max(line.near);
+        }
+        let lines = &mut self.of_node[line.node as usize];
+        while lines.start < lines.end && self.lines[lines.start].work == 0 {
+            lines.start += 1;
+        }
+        moved
+    }
+
+    /// Makes a run of a piece's free tokens from `start` on; returns its work.
+    fn give(
+        &mut self,
+        task: &Task<'_>,
+        pieces: &mut Pieces,
+        piece: u32,
+        shard: u32,
+        start: u32,
+        worker: u32,
+    ) -> u64 {
+        let end = pieces.free_of(piece, shard).end;
+        let slot = pieces.pieces[piece as usize].slot;
+        let sample = pieces.pieces[piece as usize].sample;
+        let offset = task.problem.pool.starts()[sample as usize];
+        let work = task.work(sample, start, end);
+        self.runs.push(Run {
+            slot,
+            shard,
+            start: offset + start,
+            end: offset + end,
+            worker,
+        });
+        pieces.take_down_to(piece, shard, start);
+        self.loads[worker as usize] += work;
+        work
+    }
+
+    /// Gives what is left to whoever is furthest below its target; returns how many runs.
+    fn force(&mut self, task: &Task<'_>, pieces: &mut Pieces) -> u32 {
+        let mut forced = 0;
+        for id in 0..self.lines.len() {
+            let Line {
+                sample,
+                shard,
+                work,
+                ..
+            } = self.lines[id];
+            if work == 0 {
+                continue;
+            }
+            for piece in pieces.of_sample(sample) {
+                let free = pieces.free_of(piece, shard);
+                if free.start < free.end {
+                    let lightest = (0..task.targets.len()).min_by_key(|&worker| {
+                        let (load, target) = (self.loads[worker], task.targets[worker]);
+                        (i128::from(load) - i128::from(target), worker)
+                    });
+                    let worker = lightest.expect("a pool has workers") as u32;
+                    self.give(task, pieces, piece, shard, free.start, worker);
+                    forced += 1;
+                }
+            }
+        }
+        forced
+    }
+}
+
+/// Node of the worker that keeps a piece in a shard.
+fn node_of(task: &Task<'_>, pieces: &Pieces, piece: u32, shard: u32) -> u32 {
+    let keeper = pieces.keeper(&pieces.pieces[piece as usize], shard);
+    task.topology.node(WorkerId(keeper))
+}
+
+/// Whether a piece has free tokens that belong to `line`.
+fn is_part(task: &Task<'_>, pieces: &Pieces, line: &Line, piece: u32) -> bool {
+    let free = pieces.free_of(piece, line.shard);
+    free.start < free.end && node_of(task, pieces, piece, line.shard) == line.node
+}
+
+/// Bytes that `work` from the top of a line costs a worker that has the keys up to `held`; those
+/// between nodes count twice, and keys that the node has fetched cross no more.
+fn bytes(task: &Task<'_>, pieces: &Pieces, way: Way, line: &Line, work: u64, held: u32) -> u64 {
+    let mut tokens = line.tokens;
+    if work < line.work {
+        tokens = 0;
+        let mut left = work;
+        for piece in pieces.of_sample(line.sample).rev() {
+            if !is_part(task, pieces, line, piece) {
+                continue;
+            }
+            let free = pieces.free_of(piece, line.shard);
+            let all = task.work(line.sample, free.start, free.end);
+            let count = free.end - free.start;
+            if all > left {
+                let each = (all / u64::from(count)).max(1);
+                tokens += (left / each).min(count.into()) as u32;
+                break;
+            }
+            tokens += count;
+            left -= all;
+        }
+    }
+    let price = task.prices[line.shard as usize];
+    let tokens = tokens.clamp(1, line.top);
+    let keys = task.keys(line.sample, line.top - tokens, line.top);
+    let qo = price.qo * u64::from(tokens);
+    let kv = price.kv * keys.saturating_sub(held.into());
+    if way.from == way.to {
+        return qo + kv;
+    }
+    let new = keys.min(line.top.saturating_sub(line.near).into());
+    2 * qo + kv + price.kv * new
+}
+
+/// The lowest position from which on the free tokens hold at most `work`, rounded up to the grain;
+/// their end where even that is too much.
+fn cut(task: &Task<'_>, sample: u32, free: Free, work: u64) -> u32 {
+    let (mut low, mut high) = (free.start, free.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if task.work(sample, middle, free.end) <= work {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    if low == free.start {
+        return low;
+    }
+    let offset = task.problem.pool.starts()[sample as usize];
+    let grain = task.grain(sample, free.end - 1);
+    ((offset + low).div_ceil(grain) * grain - offset).min(free.end)
+}

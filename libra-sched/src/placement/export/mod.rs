@@ -1,0 +1,153 @@
+//! Placement by divisible runs: every worker keeps its own tokens as far as its target allows, and
+//! only what is above leaves, in runs cut exactly where a destination is full.
+//!
+//! A *run* is a token range of one sample in one head shard, of any length: attention work is
+//! divisible along tokens, so the size of a block no longer limits balance. What moves is chosen by
+//! counted bytes:
+//! 1. **Tails**: the last tokens of a sample that reach a little into the next worker stay with the
+//!    worker before, which has their keys, where moving Q and O costs less than moving the keys.
+//! 2. **Free** ([`pieces`]): a worker above its target frees whole head shards of the tokens with
+//!    most work each (the longest samples), so that what it keeps reads few heads' keys.
+//! 3. **Fill** ([`fill`]): the free tokens of a (sample, shard) form a *line*. Workers with room take
+//!    from the top of lines, where a token has most work; of all (line, worker) pairs the one with
+//!    the least bytes per unit of work goes first. Nodes that have room place what they freed
+//!    themselves; from the others, first what the node cannot hold leaves it, node by node, so that
+//!    a line's keys enter few nodes, then the rest stays inside.
+//!
+//! In: lengths, layout, heads, mask, one target a worker. Out: tiles of varying length and their
+//! workers, none above its target while that can be helped. Time O(samples + S·(N·H + log L)), S the
+//! runs made and N the long samples of a node.
+//!
+//! Source: list scheduling by density as in MagiAttention's dynamic solver and Alg. 2's Δcomm rule,
+//! for loads that are divisible (Bharadwaj, Ghose, Robertazzi, "Divisible Load Theory", 2003).
+
+mod fill;
+mod pieces;
+mod tiles;
+
+use super::{Placement, Problem};
+use crate::error::Error;
+use crate::mask::Mask;
+use crate::tiles::TileSet;
+use crate::topology::Topology;
+
+use fill::Fill;
+use pieces::Pieces;
+
+/// Memory that the placer reuses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scratch {
+    pieces: Pieces,
+    fill: Fill,
+    tiles: tiles::Scratch,
+    prices: Vec<Price>,
+}
+
+/// A token range of one shard that a worker computes away from home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Run {
+    slot: u32,
+    shard: u32,
+    /// First token within the sequence.
+    start: u32,
+    /// One past the last.
+    end: u32,
+    worker: u32,
+}
+
+/// Bytes of one token in one shard.
+#[derive(Clone, Copy, Debug, Default)]
+struct Price {
+    /// Q out and O back.
+    qo: u64,
+    /// K and V of the shard's KV heads.
+    kv: u64,
+}
+
+/// What the steps read.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    problem: &'a Problem<'a>,
+    mask: Mask,
+    topology: Topology,
+    /// Most work of each worker.
+    targets: &'a [u64],
+    /// Work that a cut may miss a target by.
+    grain_work: u64,
+    /// By shard.
+    prices: &'a [Price],
+}
+
+impl Task<'_> {
+    /// Work of the sample-local tokens in one shard.
+    fn work(&self, sample: u32, start: u32, end: u32) -> u64 {
+        let len = self.problem.pool.lengths()[sample as usize];
+        self.mask.pairs(len, start..end) * u64::from(self.problem.heads.shard_width())
+    }
+
+    /// Work of one token.
+    fn density(&self, sample: u32, token: u32) -> u64 {
+        self.work(sample, token, token + 1)
+    }
+
+    /// Keys that the sample-local tokens read.
+    fn keys(&self, sample: u32, start: u32, end: u32) -> u64 {
+        let len = self.problem.pool.lengths()[sample as usize];
+        let keys = self.mask.keys(len, start..end);
+        u64::from(keys.end - keys.start)
+    }
+
+    /// Tokens of which cuts near `token` are multiples: at most 128, and so few that a target is
+    /// met closely.
+    fn grain(&self, sample: u32, token: u32) -> u32 {
+        let each = self.density(sample, token).max(1);
+        let tokens = (self.grain_work / each).clamp(1, 128) as u32;
+        1 << tokens.ilog2()
+    }
+}
+
+/// Places the pool's attention so that no worker passes its target while that can be helped.
+///
+/// # Errors
+/// Work beyond 64 bits, or more tiles than ids.
+pub(super) fn place(
+    scratch: &mut Scratch,
+    problem: &Problem<'_>,
+    mask: Mask,
+    topology: Topology,
+    targets: &[u64],
+    total: u64,
+) -> Result<(TileSet, Placement), Error> {
+    let least = targets.iter().copied().min().unwrap_or(0);
+    let mean = total / targets.len() as u64;
+    let Scratch {
+        pieces,
+        fill,
+        tiles,
+        prices,
+    } = scratch;
+    prices.clear();
+    prices.extend((0..problem.heads.shards()).map(|shard| price(problem, shard)));
+    let task = Task {
+        problem,
+        mask,
+        topology,
+        targets,
+        // Cuts may use up a part of what targets leave above the mean, and little of a target.
+        grain_work: (least / 256).min(least.saturating_sub(mean) / 4),
+        prices,
+    };
+    pieces.cut(&task);
+    pieces.free(&task);
+    let fallbacks = fill.run(&task, pieces);
+    tiles::build(tiles, &task, pieces, fill.runs(), fallbacks)
+}
+
+fn price(problem: &Problem<'_>, shard: u32) -> Price {
+    let Problem { heads, bytes, .. } = *problem;
+    let (width, kv) = (heads.shard_width(), heads.kv_of_shard(shard));
+    Price {
+        qo: bytes.q_token(heads, width) + bytes.o_token(heads, width),
+        kv: bytes.kv_token(heads, kv.end - kv.start),
+    }
+}

@@ -1,0 +1,251 @@
+//! Samples cut where workers' tokens meet, and which shards of them are free to go.
+
+use super::Task;
+use crate::ids::SampleId;
+
+/// The part of a sample in one fragment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub(super) sample: u32,
+    pub(super) slot: u32,
+    /// First token within the sample.
+    pub(super) start: u32,
+    /// One past the last.
+    pub(super) end: u32,
+    /// Where its tokens live: the worker of the first tensor rank.
+    pub(super) home: u32,
+    /// Who computes it unless it is free: the home, or the worker of the piece before.
+    pub(super) keeper: u32,
+}
+
+/// Free tokens of one piece in one shard: `start..end` within the sample, from the top down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Free {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+/// All pieces of a pool.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pieces {
+    pub(super) pieces: Vec<Piece>,
+    /// First piece of each sample, and their count.
+    first: Vec<u32>,
+    /// What is free of each (piece, shard); everything below stays.
+    free: Vec<Free>,
+    /// Work of each worker without what is free.
+    pub(super) loads: Vec<u64>,
+    shards: u32,
+    shards_per_rank: u32,
+    /// Pieces of the worker at hand, by work a token.
+    order: Vec<(u64, u32)>,
+    /// Pieces of each keeper.
+    kept: Vec<Vec<u32>>,
+}
+
+impl Pieces {
+    /// Pieces of every sample, each at its home or with the worker that has its keys.
+    pub(super) fn cut(&mut self, task: &Task<'_>) {
+        let (pool, layout) = (task.problem.pool, task.problem.layout);
+        self.shards = task.problem.heads.shards();
+        self.shards_per_rank = self.shards / layout.tensor();
+        self.pieces.clear();
+        self.first.clear();
+        for slot in 0..layout.slots() {
+            let fragments = layout.fragments(slot);
+            let mut near = 0;
+            for sample in pool.samples_of(slot as usize) {
+                self.first.push(self.pieces.len() as u32);
+                let tokens = pool.tokens(SampleId::new(sample));
+                while fragments[near].end <= tokens.start {
+                    near += 1;
+                }
+                for fragment in fragments[near..]
+                    .iter()
+                    .take_while(|f| f.start < tokens.end)
+                {
+                    let home = layout.worker(slot, fragment.rank, 0).0;
+                    self.pieces.push(Piece {
+                        sample: sample as u32,
+                        slot,
+                        start: tokens.start.max(fragment.start) - tokens.start,
+                        end: tokens.end.min(fragment.end) - tokens.start,
+                        home,
+                        keeper: home,
+                    });
+                }
+                self.hand_tail_back(task);
+            }
+        }
+        self.first.push(self.pieces.len() as u32);
+        self.free.clear();
+        for piece in &self.pieces {
+            let none = Free {
+                start: piece.end,
+                end: piece.end,
+            };
+            self.free.extend((0..self.shards).map(|_| none));
+        }
+        self.weigh(task);
+    }
+
+    /// The last piece of the newest sample goes to the piece before, where its Q, O and keys are
+    /// fewer bytes than the keys before it.
+    fn hand_tail_back(&mut self, task: &Task<'_>) {
+        let first = *self.first.last().expect("pushed before") as usize;
+        let [.., before, tail] = &mut self.pieces[first..] else {
+            return;
+        };
+        let price = task.prices[0];
+        let own = u64::from(tail.end - tail.start);
+        let read = task.keys(tail.sample, tail.start, tail.end);
+        if (price.qo + price.kv) * own < price.kv * read.saturating_sub(own) {
+            tail.keeper = before.keeper;
+        }
+    }
+
+    fn weigh(&mut self, task: &Task<'_>) {
+        let workers = task.targets.len();
+        self.loads.clear();
+        self.loads.resize(workers, 0);
+        self.kept.iter_mut().for_each(Vec::clear);
+        self.kept.resize(workers, Vec::new());
+        for (id, piece) in (0..).zip(&self.pieces) {
+            let work = task.work(piece.sample, piece.start, piece.end);
+            for rank in 0..self.shards / self.shards_per_rank {
+                let worker = (piece.keeper + rank) as usize;
+                self.loads[worker] += work * u64::from(self.shards_per_rank);
+                self.kept[worker].push(id);
+            }
+        }
+    }
+
+    /// Workers above their target free whole shards, most work a token first.
+    pub(super) fn free(&mut self, task: &Task<'_>) {
+        for worker in 0..task.targets.len() {
+            let target = task.targets[worker];
+            if self.loads[worker] <= target {
+                continue;
+            }
+            let mut order = std::mem::take(&mut self.order);
+            order.clear();
+            order.extend(self.kept[worker].iter().map(|&id| {
+                let piece = &self.pieces[id as usize];
+                (task.density(piece.sample, piece.end - 1), id)
+            }));
+            // Equal ones from the last on: later pieces read more.
+            order.sort_unstable_by(|a, b| b.cmp(a));
+            for &(_, id) in &order {
+                if self.loads[worker] <= target {
+                    break;
+                }
+                self.free_shards(task, worker as u32, id);
+            }
+            self.order = order;
+        }
+    }
+
+    /// Frees as many shards of a piece as bring its keeper to the target, the last ones first. Where
+    /// none would stay, the lowest tokens of one stay as far as there is room.
+    fn free_shards(&mut self, task: &Task<'_>, worker: u32, id: u32) {
+        let piece = self.pieces[id as usize];
+        let each = task.work(piece.sample, piece.start, piece.end);
+        let first = (worker - piece.keeper) * self.shards_per_rank;
+        let excess = self.loads[worker as usize] - task.targets[worker as usize];
+        let count = excess
+            .div_ceil(each.max(1))
+            .min(self.shards_per_rank.into()) as u32;
+        for shard in (first..first + self.shards_per_rank)
+            .rev()
+            .take(count as usize)
+        {
+            let at = self.at(id, shard);
+            self.free[at] = Free {
+                start: piece.start,
+                end: piece.end,
+            };
+            self.loads[worker as usize] -= each;
+        }
+        let room = task.targets[worker as usize].saturating_sub(self.loads[worker as usize]);
+        if count == self.shards_per_rank && room > each / 4 {
+            let start = lowest(task, piece.sample, piece.start, piece.end, |start| {
+                task.work(piece.sample, piece.start, start) > room
+            });
+            let at = self.at(id, first);
+            self.free[at].start = start;
+            self.loads[worker as usize] += task.work(piece.sample, piece.start, start);
+        }
+    }
+
+    fn at(&self, piece: u32, shard: u32) -> usize {
+        piece as usize * self.shards as usize + shard as usize
+    }
+
+    /// Worker that keeps a piece in `shard`.
+    pub(super) fn keeper(&self, piece: &Piece, shard: u32) -> u32 {
+        piece.keeper + shard / self.shards_per_rank
+    }
+
+    /// Pieces of a sample.
+    pub(super) fn of_sample(&self, sample: u32) -> std::ops::Range<u32> {
+        self.first[sample as usize]..self.first[sample as usize + 1]
+    }
+
+    /// What is free of a piece in a shard.
+    pub(super) fn free_of(&self, piece: u32, shard: u32) -> Free {
+        self.free[self.at(piece, shard)]
+    }
+
+    /// What its keeper keeps of a piece in a shard: what is below the free tokens.
+    pub(super) fn kept_of(&self, piece: u32, shard: u32) -> Free {
+        Free {
+            start: self.pieces[piece as usize].start,
+            end: self.free_of(piece, shard).start,
+        }
+    }
+
+    /// Whether a keeper of the sample keeps tokens of it in `shard`.
+    pub(super) fn keeps_some(&self, sample: u32, shard: u32) -> bool {
+        self.holders(sample, shard).next().is_some()
+    }
+
+    /// Keepers that keep tokens of the sample in `shard`, and up to where they have its keys.
+    pub(super) fn holders(&self, sample: u32, shard: u32) -> impl Iterator<Item = (u32, u32)> {
+        self.of_sample(sample).filter_map(move |id| {
+            let kept = self.kept_of(id, shard);
+            let keeper = self.keeper(&self.pieces[id as usize], shard);
+            (kept.start < kept.end).then_some((keeper, kept.end))
+        })
+    }
+
+    /// Everything from `start` on of a piece's free tokens is taken.
+    pub(super) fn take_down_to(&mut self, piece: u32, shard: u32, start: u32) {
+        let at = self.at(piece, shard);
+        self.free[at].end = start;
+    }
+}
+
+/// The greatest multiple of the grain (as a position of the sequence) from `start` to `end` at
+/// which `too_much` does not hold yet; `start` where it always does. `too_much` rises.
+fn lowest(
+    task: &Task<'_>,
+    sample: u32,
+    start: u32,
+    end: u32,
+    too_much: impl Fn(u32) -> bool,
+) -> u32 {
+    let offset = task.problem.pool.starts()[sample as usize];
+    let grain = task.grain(sample, end - 1);
+    let (mut low, mut high) = (start, end);
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if too_much(middle) {
+            high = middle - 1;
+        } else {
+            low = middle;
+        }
+    }
+    ((offset + low) / grain * grain)
+        .saturating_sub(offset)
+        .max(start)
+}

@@ -1,0 +1,160 @@
+//! The plan's tiles: every token of every shard once, cut where its worker or home changes.
+
+use super::pieces::Pieces;
+use super::{Run, Task};
+use crate::error::Error;
+use crate::ids::{SampleId, WorkerId};
+use crate::placement::{Placement, sum_loads};
+use crate::tiles::{ShTile, TileSet};
+
+/// Memory that the step reuses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scratch {
+    runs: Vec<Run>,
+    placed: Vec<(ShTile, WorkerId)>,
+    /// Work of all samples before each one, in one shard.
+    before: Vec<u128>,
+}
+
+/// Tiles for the runs and for what stays.
+pub(super) fn build(
+    scratch: &mut Scratch,
+    task: &Task<'_>,
+    pieces: &Pieces,
+    runs: &[Run],
+    fallbacks: u32,
+) -> Result<(TileSet, Placement), Error> {
+    let (pool, layout, heads) = (task.problem.pool, task.problem.layout, task.problem.heads);
+    scratch.runs.clear();
+    scratch.runs.extend_from_slice(runs);
+    scratch.runs.extend(handed_back(task, pieces));
+    scratch.runs.sort_unstable();
+    scratch.before.clear();
+    scratch.before.push(0);
+    let mut sum = 0;
+    for (sample, &len) in (0..).zip(pool.lengths()) {
+        sum += u128::from(task.work(sample, 0, len));
+        scratch.before.push(sum);
+    }
+    scratch.placed.clear();
+    let shards_per_rank = heads.shards() / layout.tensor();
+    let mut next = scratch.runs.iter().peekable();
+    for slot in 0..layout.slots() {
+        let used = pool.tokens_of(slot as usize);
+        for shard in 0..heads.shards() {
+            for fragment in layout.fragments(slot) {
+                let home = layout.worker(slot, fragment.rank, shard / shards_per_rank);
+                let end = fragment.end.min(used);
+                let mut at = fragment.start;
+                while at < end {
+                    let run = next.next_if(|r| (r.slot, r.shard, r.start) == (slot, shard, at));
+                    let (to, worker) = match run {
+                        Some(run) => (run.end, WorkerId(run.worker)),
+                        None => {
+                            let ahead = next.peek().filter(|r| (r.slot, r.shard) == (slot, shard));
+                            (ahead.map_or(end, |r| r.start.min(end)), home)
+                        }
+                    };
+                    push(&mut scratch.placed, slot, shard, at, to, home, worker);
+                    at = to;
+                }
+            }
+        }
+    }
+    for (tile, _) in &mut scratch.placed {
+        describe(task, &scratch.before, tile);
+    }
+    scratch
+        .placed
+        .sort_unstable_by_key(|(tile, _)| (tile.slot, tile.start, tile.shard));
+    let tiles = scratch.placed.iter().map(|&(tile, _)| tile).collect();
+    let workers: Vec<WorkerId> = scratch.placed.iter().map(|&(_, worker)| worker).collect();
+    let tiles = TileSet::new(pool, layout, heads, tiles)?;
+    let loads = sum_loads(&tiles, &workers, layout.workers());
+    Ok((
+        tiles,
+        Placement {
+            workers,
+            loads,
+            fallbacks,
+        },
+    ))
+}
+
+/// Tails that stay with the worker before: runs too.
+fn handed_back<'a>(task: &'a Task<'_>, pieces: &'a Pieces) -> impl Iterator<Item = Run> + 'a {
+    let shards = task.problem.heads.shards();
+    let away = (0..)
+        .zip(&pieces.pieces)
+        .filter(|(_, piece)| piece.keeper != piece.home);
+    away.flat_map(move |(id, piece)| {
+        let offset = task.problem.pool.starts()[piece.sample as usize];
+        (0..shards).filter_map(move |shard| {
+            let free = pieces.kept_of(id, shard);
+            (free.start < free.end).then(|| Run {
+                slot: piece.slot,
+                shard,
+                start: offset + free.start,
+                end: offset + free.end,
+                worker: pieces.keeper(piece, shard),
+            })
+        })
+    })
+}
+
+/// Appends a tile, or lengthens the last where nothing changes between them.
+fn push(
+    placed: &mut Vec<(ShTile, WorkerId)>,
+    slot: u32,
+    shard: u32,
+    start: u32,
+    end: u32,
+    home: WorkerId,
+    worker: WorkerId,
+) {
+    if let Some((last, there)) = placed.last_mut() {
+        let place = (last.slot, last.shard, last.end, last.q_home, *there);
+        if place == (slot, shard, start, home, worker) {
+            last.end = end;
+            return;
+        }
+    }
+    placed.push((
+        ShTile {
+            slot,
+            start,
+            end,
+            shard,
+            q_home: home,
+            first_sample: SampleId(0),
+            samples: 0,
+            reserved: 0,
+            work: 0,
+        },
+        worker,
+    ));
+}
+
+/// Samples and work of a tile. `before` sums whole samples; what the tile cuts off is taken away.
+fn describe(task: &Task<'_>, before: &[u128], tile: &mut ShTile) {
+    let pool = task.problem.pool;
+    let own = pool.samples_of(tile.slot as usize);
+    let starts = &pool.starts()[own.clone()];
+    let first = own.start + starts.partition_point(|&start| start <= tile.start) - 1;
+    let last = own.start + starts.partition_point(|&start| start < tile.end) - 1;
+    let (head, tail) = (
+        pool.tokens(SampleId::new(first)),
+        pool.tokens(SampleId::new(last)),
+    );
+    let cut_head = task.work(first as u32, 0, tile.start - head.start);
+    let cut_tail = task.work(
+        last as u32,
+        tile.end.min(tail.end) - tail.start,
+        tail.end - tail.start,
+    );
+    let whole = before[last + 1] - before[first];
+    tile.first_sample = SampleId::new(first);
+    tile.samples = (last - first + 1) as u32;
+    // A tile is part of the pool, whose work fits 64 bits.
+    tile.work = (whole - u128::from(cut_head) - u128::from(cut_tail)) as u64;
+}

@@ -209,6 +209,7 @@ impl Settings {
                     Placement::Home => Placer::Home,
                     Placement::Paper => Placer::Paper(self.slack),
                     Placement::HeadShard => Placer::HeadShard,
+                    Placement::Export => Placer::Export(self.slack, topology),
                 },
                 kv_fetch: self.kv,
                 kv_route: match self.kv_route {

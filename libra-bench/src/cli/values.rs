@@ -29,6 +29,8 @@ pub(crate) enum Placement {
     /// Head shards over the workers of a sequence.
     #[value(alias = "ulysses")]
     HeadShard,
+    /// Runs of any length: only what is above a target leaves home; blocks do not matter.
+    Export,
 }
 
 /// Which way K and V take.

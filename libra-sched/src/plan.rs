@@ -10,8 +10,8 @@ use crate::ids::WorkerId;
 use crate::layout::TokenLayout;
 use crate::lengths::PackedLengths;
 use crate::mask::Mask;
-use crate::placement::{self, Placer, Problem};
-use crate::tiles::{self, ShTile};
+use crate::placement::{self, Placer, Problem, Speeds};
+use crate::tiles::{self, CostTable, ShTile};
 
 /// How to plan a pool, beside its lengths, layout and heads. Every combination is legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,15 @@ impl PlanConfig {
             max_recv_bytes: None,
         }
     }
+}
+
+/// What was measured on the machines, where it is to decide beside exact work.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured<'a> {
+    /// Tiles are placed by the time that this table says, not by work.
+    pub costs: Option<&'a CostTable>,
+    /// Workers get tiles in proportion to their speeds.
+    pub speeds: Option<&'a Speeds>,
 }
 
 /// Everything an executor needs, explicit: it never has to plan.
@@ -80,6 +89,7 @@ pub struct PoolPlan {
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     placement: placement::Scratch,
+    weights: Vec<u64>,
 }
 
 /// Plans one pool: cut, place, derive the exchange.
@@ -119,9 +129,37 @@ pub fn plan_pool_with(
     heads: &HeadSplit,
     config: &PlanConfig,
 ) -> Result<PoolPlan, Error> {
-    let problem = Problem::new(pool, layout, heads, config.bytes)?;
-    let tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
+    let measured = Measured::default();
+    plan_pool_measured(scratch, pool, layout, heads, config, measured)
+}
+
+/// As [`plan_pool_with`], placing by what was measured: measured times decide in the place of work,
+/// which the plan records all the same, and slow workers get less.
+///
+/// # Errors
+/// As [`plan_pool`], times that add up beyond 64 bits, or not one speed a worker.
+pub fn plan_pool_measured(
+    scratch: &mut Scratch,
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    config: &PlanConfig,
+    measured: Measured<'_>,
+) -> Result<PoolPlan, Error> {
+    let mut problem = Problem::new(pool, layout, heads, config.bytes)?;
+    if let Some(speeds) = measured.speeds {
+        problem = problem.with_speeds(speeds)?;
+    }
+    let mut tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
+    let weights = &mut scratch.weights;
+    if let Some(costs) = measured.costs {
+        tiles::reweigh_with(weights, &tiles, heads, config.mask, costs)?;
+        tiles.swap_work(weights)?;
+    }
     let placed = placement::place_with(&mut scratch.placement, &problem, &tiles, config.placer)?;
+    if measured.costs.is_some() {
+        tiles.swap_work(weights)?;
+    }
     let exchange = exchange::derive(
         pool,
         layout,

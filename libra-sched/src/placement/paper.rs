@@ -26,10 +26,10 @@ use crate::tiles::{ShTile, TileSet};
 /// Memory that [`super::place_with`] reuses.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    blocks: Blocks,
-    packed_order: Vec<u64>,
-    resident: Vec<u64>,
-    cells: Vec<Cell>,
+    pub(super) blocks: Blocks,
+    pub(super) packed_order: Vec<u64>,
+    pub(super) resident: Vec<u64>,
+    pub(super) cells: Vec<Cell>,
     loads: Loads<u64>,
     wide_loads: Loads<u128>,
 }
@@ -114,7 +114,7 @@ fn run<K: Key>(
 
 /// Visits blocks by (work desc, id asc): the tiles of a block are equal in work and consecutive in
 /// id.
-fn for_each_by_work(
+pub(super) fn for_each_by_work(
     tiles: &[ShTile],
     blocks: &[Block],
     packed: &mut Vec<u64>,
@@ -144,25 +144,55 @@ fn for_each_by_work(
 }
 
 /// What does not change while tiles are placed.
-struct Shared<'a> {
-    problem: &'a Problem<'a>,
-    prices: Vec<ShardPrice>,
-    capacity: u64,
+pub(super) struct Shared<'a> {
+    pub(super) problem: &'a Problem<'a>,
+    pub(super) prices: Vec<ShardPrice>,
+    pub(super) capacity: u64,
     /// Words of a bit set of workers.
-    words: usize,
+    pub(super) words: usize,
     /// KV spans of a unit.
-    spans: usize,
+    pub(super) spans: usize,
+}
+
+impl Shared<'_> {
+    fn cell(&self, unit_tokens: &[u64], unit: u32, span: u32, token: u64) -> Cell {
+        Cell {
+            row: (unit as usize * self.spans + span as usize) * self.words,
+            bytes: unit_tokens[unit as usize] * token,
+        }
+    }
+
+    /// The groups of `units` in the spans of `shard`.
+    pub(super) fn find_cells(
+        &self,
+        cells: &mut Vec<Cell>,
+        unit_tokens: &[u64],
+        shard: &ShardPrice,
+        units: &[u32],
+    ) {
+        let Problem { heads, bytes, .. } = *self.problem;
+        cells.clear();
+        for span in shard.spans.0..shard.spans.1 {
+            let kv = heads.kv_of_span(span);
+            let token = bytes.kv_token(heads, kv.end - kv.start);
+            cells.extend(
+                units
+                    .iter()
+                    .map(|&unit| self.cell(unit_tokens, unit, span, token)),
+            );
+        }
+    }
 }
 
 /// What the tokens of one shard cost to move.
-struct ShardPrice {
+pub(super) struct ShardPrice {
     /// KV spans, first and one past the last.
     spans: (u32, u32),
-    kv_token: u64,
-    qo_token: u64,
+    pub(super) kv_token: u64,
+    pub(super) qo_token: u64,
 }
 
-fn shard_prices(problem: &Problem<'_>) -> Vec<ShardPrice> {
+pub(super) fn shard_prices(problem: &Problem<'_>) -> Vec<ShardPrice> {
     let Problem { heads, bytes, .. } = *problem;
     let width = heads.shard_width();
     let price = |shard| {
@@ -178,11 +208,11 @@ fn shard_prices(problem: &Problem<'_>) -> Vec<ShardPrice> {
 
 /// A group that the tile at hand reads and some worker may hold.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cell {
+pub(super) struct Cell {
     /// First word of its bit set of workers.
-    row: usize,
+    pub(super) row: usize,
     /// Bytes of the group.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// A tile's Δcomm where nothing is resident, and its part for Q and O.
@@ -222,35 +252,21 @@ impl<K: Key> Run<'_, K> {
         };
         if let ([first, second], 1) = (units, shard.spans.1 - shard.spans.0) {
             // The common case: one span, two samples that cross the block's edges.
-            let cells = [first, second].map(|&u| self.cell(u, shard.spans.0, shard.kv_token));
+            let cells = [first, second].map(|&unit| {
+                let shared = &self.shared;
+                shared.cell(self.units, unit, shard.spans.0, shard.kv_token)
+            });
             let room = self.room(tile.work);
             let winner = self.cheapest_of_two(price, room, &cells);
             return self.settle(winner, tile.work, &cells);
         }
         let mut cells = std::mem::take(self.cells);
-        self.find_cells(&mut cells, shard, units);
+        self.shared.find_cells(&mut cells, self.units, shard, units);
         let room = self.room(tile.work);
         let winner = self.cheapest(price, room, &cells);
         self.settle(winner, tile.work, &cells);
         *self.cells = cells;
         winner
-    }
-
-    fn cell(&self, unit: u32, span: u32, token: u64) -> Cell {
-        Cell {
-            row: (unit as usize * self.shared.spans + span as usize) * self.shared.words,
-            bytes: self.units[unit as usize] * token,
-        }
-    }
-
-    fn find_cells(&self, cells: &mut Vec<Cell>, shard: &ShardPrice, units: &[u32]) {
-        let Problem { heads, bytes, .. } = *self.shared.problem;
-        cells.clear();
-        for span in shard.spans.0..shard.spans.1 {
-            let kv = heads.kv_of_span(span);
-            let token = bytes.kv_token(heads, kv.end - kv.start);
-            cells.extend(units.iter().map(|&unit| self.cell(unit, span, token)));
-        }
     }
 
     /// The largest key that may take a tile of `work`: within C, or, where nobody is, as light as

@@ -19,6 +19,7 @@
 //! # Ok::<(), libra_sched::Error>(())
 //! ```
 
+mod costs;
 mod set;
 
 use std::ops::Range;
@@ -32,6 +33,8 @@ use crate::layout::TokenLayout;
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
 use crate::mask::Mask;
 
+pub(crate) use costs::reweigh_with;
+pub use costs::{CostTable, TICKS_PER_NS, reweigh};
 pub use set::TileSet;
 
 /// The smallest independently placed task: a token range of one sequence in one head shard (eq. 6).

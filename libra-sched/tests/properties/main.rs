@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod cases;
+mod costs;
 mod exchange;
 mod heads;
 mod layout;

@@ -3,12 +3,14 @@
 use clap::ValueEnum;
 use libra_sched::vrsp::Vrsp;
 use libra_sched::{
-    ElementBytes, Error, HeadSplit, KvFetch, LayoutKind, Mask, Placer, PlanConfig, Proxy, Slack,
-    TokenLayout, Topology, WindowShape,
+    CostTable, ElementBytes, Error, HeadSplit, KvFetch, LayoutKind, Mask, Measured, Placer,
+    PlanConfig, Proxy, Slack, Speeds, TokenLayout, Topology, WindowShape,
 };
 use serde_json::{Value, json};
 
 use crate::cli::{ClusterArgs, Pack, Placement, PlanArgs, ProxyKind, WorkloadArgs};
+use crate::failure::Failure;
+use crate::measured;
 use crate::units::format_count;
 
 /// Values for all flags, named by intent.
@@ -61,6 +63,8 @@ impl Preset {
             vrsp: Vrsp::Paper,
             placement: Placement::Paper,
             proxy: ProxyKind::Pairs,
+            costs: None,
+            speeds: None,
         };
         match self {
             Self::Paper256K => paper,
@@ -122,6 +126,8 @@ pub(crate) struct Settings {
     pub(crate) vrsp: Vrsp,
     pub(crate) placement: Placement,
     pub(crate) proxy: ProxyKind,
+    pub(crate) costs: Option<String>,
+    pub(crate) speeds: Option<String>,
 }
 
 /// The scheduler's shapes of a window, checked.
@@ -141,6 +147,20 @@ pub(crate) struct Shapes {
     pub(crate) proxy: Proxy,
     /// Who fills pools.
     pub(crate) vrsp: Vrsp,
+    /// Measured times.
+    pub(crate) costs: Option<CostTable>,
+    /// Speeds of a pool's workers.
+    pub(crate) speeds: Option<Speeds>,
+}
+
+impl Shapes {
+    /// What was measured.
+    pub(crate) fn measured(&self) -> Measured<'_> {
+        Measured {
+            costs: self.costs.as_ref(),
+            speeds: self.speeds.as_ref(),
+        }
+    }
 }
 
 impl Settings {
@@ -174,11 +194,13 @@ impl Settings {
             vrsp: plan.vrsp.unwrap_or(preset.vrsp),
             placement: plan.placement.unwrap_or(preset.placement),
             proxy: plan.proxy.unwrap_or(preset.proxy),
+            costs: plan.costs.clone(),
+            speeds: plan.speeds.clone(),
         }
     }
 
-    /// Checks what must go together.
-    pub(crate) fn shapes(&self) -> Result<Shapes, Error> {
+    /// Checks what must go together, and reads what was measured.
+    pub(crate) fn shapes(&self) -> Result<Shapes, Failure> {
         let window = WindowShape::new(self.tokens, self.gbs, self.dp, self.cp, self.pool_size)?;
         let heads = HeadSplit::new(
             self.q_heads,
@@ -189,9 +211,8 @@ impl Settings {
             self.chunks,
         )?;
         if self.block_tokens == 0 {
-            return Err(Error::Zero {
-                name: "block tokens",
-            });
+            let name = "block tokens";
+            return Err(Error::Zero { name }.into());
         }
         let (slots, cp) = (window.pool_size(), window.cp());
         Ok(Shapes {
@@ -216,6 +237,14 @@ impl Settings {
                 ProxyKind::Pairs => Proxy::Pairs(self.mask),
             },
             vrsp: self.vrsp,
+            costs: match &self.costs {
+                Some(path) => Some(measured::read_costs(path.as_ref())?),
+                None => None,
+            },
+            speeds: match &self.speeds {
+                Some(text) => Some(measured::read_speeds(text, window.workers())?),
+                None => None,
+            },
         })
     }
 
@@ -237,7 +266,7 @@ impl Settings {
     }
 
     /// Every flag and its value; empty for a switch that is on.
-    fn values(&self) -> [(&'static str, Option<String>); 25] {
+    fn values(&self) -> [(&'static str, Option<String>); 27] {
         let count = |count: u64| Some(format_count(count));
         let count32 = |count: u32| Some(format_count(count.into()));
         [
@@ -266,6 +295,8 @@ impl Settings {
             ("--vrsp", Some(self.vrsp.to_string())),
             ("--placement", Some(self.placement.to_string())),
             ("--proxy", Some(self.proxy.to_string())),
+            ("--costs", self.costs.clone()),
+            ("--speeds", self.speeds.clone()),
         ]
     }
 
@@ -300,6 +331,8 @@ impl Settings {
             "vrsp": self.vrsp.to_string(),
             "placement": self.placement.to_string(),
             "proxy": self.proxy.to_string(),
+            "costs": self.costs,
+            "speeds": self.speeds,
         })
     }
 

@@ -125,6 +125,12 @@ pub(crate) struct PlanArgs {
     /// Who places tiles on workers
     #[arg(long, value_enum)]
     pub(crate) placement: Option<Placement>,
+    /// Measured times of attention, in JSON: tiles are placed by time instead of work
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<String>,
+    /// Speeds of workers where they differ, 1 for the nominal: WORKER=SPEED,... or a file with one a line
+    #[arg(long, value_name = "SPEEDS")]
+    pub(crate) speeds: Option<String>,
     /// What VRSP takes for the work of a sequence
     #[arg(long, value_enum)]
     pub(crate) proxy: Option<ProxyKind>,

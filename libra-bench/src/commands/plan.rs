@@ -189,6 +189,9 @@ fn pool_table(context: &Context, pools: &[PoolCase]) -> Table {
 pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned) {
     let summary = Summary::new(&done.inters, &done.pools);
     report.note("imbalance: heaviest over mean, less 1; 0 is perfect");
+    if summary.time_excess.is_some() {
+        report.note("time: by measured costs and speeds; bounds are known for work alone");
+    }
     report.table(balance_table(&summary));
     report
         .note("without libra: pools in arrival order, every tile computed where its queries live");
@@ -251,6 +254,21 @@ fn balance_table(summary: &Summary) -> Table {
     ));
     let name = "workers of a pool, worst".to_owned();
     rows.push(row(name, [before.max, after.max, least.max], "these tiles"));
+    if let (Some(before), Some(after)) = (summary.home_time_excess, summary.time_excess) {
+        let mut row = |name: String, before, after| {
+            let cells = vec![
+                name,
+                excess(before),
+                excess(after),
+                "-".to_owned(),
+                "-".to_owned(),
+            ];
+            rows.push(cells);
+        };
+        let name = format!("time of workers, mean of {}", summary.pools);
+        row(name, before.mean, after.mean);
+        row("time of workers, worst".to_owned(), before.max, after.max);
+    }
     Table {
         columns: vec![
             Column::text("work of"),

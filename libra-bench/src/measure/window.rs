@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use libra_sched::plan::{PoolPlan, Scratch, plan_pool_with};
+use libra_sched::plan::{PoolPlan, Scratch, plan_pool_measured};
 use libra_sched::vrsp::{self, BoundKind, SequencePlacement};
 use libra_sched::wire::PlanId;
 use libra_sched::{PackedLengths, PoolId, Proxy, audit, verify};
@@ -89,6 +89,12 @@ pub(crate) struct PoolCase {
     pub(crate) intra_excess: f64,
     /// What no placement of these tiles goes below.
     pub(crate) tile_bound_excess: f64,
+    /// Busiest worker's time over the mean, less 1, were every tile at home; where times or speeds were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) home_time_excess: Option<f64>,
+    /// As placed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) time_excess: Option<f64>,
     /// Bytes of Q and O that move.
     pub(crate) qo_bytes: u64,
     /// Bytes of K and V that move.
@@ -223,12 +229,13 @@ impl WindowPlan {
     ) -> Result<(PoolCase, PoolPlan), Failure> {
         let lengths = self.pool_lengths(pool)?;
         let begin = Instant::now();
-        let plan = plan_pool_with(
+        let plan = plan_pool_measured(
             scratch,
             &lengths,
             &shapes.layout,
             &shapes.heads,
             &shapes.plan,
+            shapes.measured(),
         )?;
         let plan_ns = nanoseconds(begin);
         if let [first, rest @ ..] = &verify::check(&plan)[..] {
@@ -240,6 +247,11 @@ impl WindowPlan {
             });
         }
         let audit = audit::audit(&plan, shapes.topology);
+        let is_measured = shapes.costs.is_some() || shapes.speeds.is_some();
+        let times = match is_measured {
+            true => Some(audit::times(&plan, shapes.measured())?),
+            false => None,
+        };
         let largest = |bytes: &[u64]| bytes.iter().copied().max().unwrap_or(0);
         let case = PoolCase {
             window: self.window,
@@ -257,6 +269,8 @@ impl WindowPlan {
             home_excess: audit.home_excess(),
             intra_excess: audit.intra_excess(),
             tile_bound_excess: audit.tile_bound_excess(),
+            home_time_excess: times.as_ref().map(|times| times.home_excess),
+            time_excess: times.as_ref().map(|times| times.excess),
             qo_bytes: audit.qo_bytes,
             kv_bytes: audit.kv_bytes,
             moved_bytes: audit.moved_bytes(),

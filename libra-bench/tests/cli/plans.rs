@@ -243,3 +243,33 @@ fn numbers_do_not_depend_on_the_form_in_which_lengths_come() {
     });
     assert!(ids[0] == ids[1] && ids[0] == ids[2]);
 }
+
+#[test]
+fn measured_times_and_speeds_are_told_and_equal_speeds_change_nothing() {
+    let line = "plan linux-6.1 --tokens 64K --gbs 32 -B 1K -H 4";
+    let ids = |report: &Value| -> Vec<Value> {
+        let cases = report["cases"].as_array().expect("cases");
+        cases.iter().map(|case| case["plan_id"].clone()).collect()
+    };
+    let plain = json(line);
+    assert_eq!(plain["cases"][0].get("time_excess"), None);
+    assert_eq!(plain["summary"].get("time_excess"), None);
+
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("speeds.txt");
+    fs::write(&file, "0.9\n".repeat(64)).expect("written");
+    let equal = json(&format!("{line} --speeds {}", file.display()));
+    assert_eq!(ids(&equal), ids(&plain));
+
+    let costs = "--costs ../docs/src/data/costs-h100.json";
+    let measured = json(&format!("{line} {costs} --speeds 3=0.5,9=0.25"));
+    assert_ne!(ids(&measured), ids(&plain));
+    assert_eq!(measured["config"]["speeds"], "3=0.5,9=0.25");
+    for case in measured["cases"].as_array().expect("cases") {
+        let number = |name: &str| case[name].as_f64().expect("a number");
+        assert!(number("time_excess") <= 0.031, "{case}");
+        assert!(number("home_time_excess") > number("time_excess"));
+        // Who takes less time here does more work than others there.
+        assert!(number("intra_excess") > number("time_excess"));
+    }
+}

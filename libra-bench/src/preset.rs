@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use libra_sched::vrsp::Vrsp;
 use libra_sched::{
     CostTable, ElementBytes, Error, HeadSplit, KvFetch, LayoutKind, Mask, Measured, Placer,
-    PlanConfig, Proxy, Slack, Speeds, TokenLayout, Topology, WindowShape,
+    PlanConfig, Proxy, Slack, Speeds, Tiling, TokenLayout, Topology, WindowShape,
 };
 use serde_json::{Value, json};
 
@@ -60,6 +60,7 @@ impl Preset {
             mask: Mask::Causal,
             layout: LayoutKind::Contiguous,
             kv: KvFetch::Whole,
+            tiles: Tiling::Fixed,
             vrsp: Vrsp::Paper,
             placement: Placement::Paper,
             proxy: ProxyKind::Pairs,
@@ -123,6 +124,8 @@ pub(crate) struct Settings {
     pub(crate) layout: LayoutKind,
     /// How much of a KV group is fetched.
     pub(crate) kv: KvFetch,
+    /// Whether blocks stay as they are cut.
+    pub(crate) tiles: Tiling,
     pub(crate) vrsp: Vrsp,
     pub(crate) placement: Placement,
     pub(crate) proxy: ProxyKind,
@@ -191,6 +194,7 @@ impl Settings {
             mask: plan.mask.unwrap_or(preset.mask),
             layout: plan.layout.unwrap_or(preset.layout),
             kv: plan.kv.unwrap_or(preset.kv),
+            tiles: plan.tiles.unwrap_or(preset.tiles),
             vrsp: plan.vrsp.unwrap_or(preset.vrsp),
             placement: plan.placement.unwrap_or(preset.placement),
             proxy: plan.proxy.unwrap_or(preset.proxy),
@@ -222,6 +226,7 @@ impl Settings {
             plan: PlanConfig {
                 mask: self.mask,
                 block_tokens: self.block_tokens,
+                tiling: self.tiles,
                 placer: match self.placement {
                     Placement::Home => Placer::Home,
                     Placement::Paper => Placer::Paper(self.slack),
@@ -266,7 +271,7 @@ impl Settings {
     }
 
     /// Every flag and its value; empty for a switch that is on.
-    fn values(&self) -> [(&'static str, Option<String>); 27] {
+    fn values(&self) -> [(&'static str, Option<String>); 28] {
         let count = |count: u64| Some(format_count(count));
         let count32 = |count: u32| Some(format_count(count.into()));
         [
@@ -292,6 +297,7 @@ impl Settings {
             ("--mask", Some(self.mask.to_string())),
             ("--layout", Some(self.layout.to_string())),
             ("--kv", Some(self.kv.to_string())),
+            ("--tiles", Some(self.tiles.to_string())),
             ("--vrsp", Some(self.vrsp.to_string())),
             ("--placement", Some(self.placement.to_string())),
             ("--proxy", Some(self.proxy.to_string())),
@@ -328,6 +334,7 @@ impl Settings {
             "mask": self.mask.to_string(),
             "layout": self.layout.to_string(),
             "kv": self.kv.to_string(),
+            "tiles": self.tiles.to_string(),
             "vrsp": self.vrsp.to_string(),
             "placement": self.placement.to_string(),
             "proxy": self.proxy.to_string(),

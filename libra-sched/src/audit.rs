@@ -43,7 +43,7 @@ pub fn audit(plan: &PoolPlan, topology: Topology) -> Audit {
     let loads = plan.loads();
     let mut audit = Audit {
         work_total: loads.iter().sum(),
-        tile_bound: tile_bound(plan),
+        tile_bound: tiles::bound(&plan.tiles, workers),
         loads,
         home_loads,
         qo_bytes: 0,
@@ -170,19 +170,4 @@ pub fn excess(load: u64, total: u64, parts: usize) -> f64 {
         return 0.0;
     }
     load as f64 * parts as f64 / total as f64 - 1.0
-}
-
-fn tile_bound(plan: &PoolPlan) -> u64 {
-    let workers = plan.layout.workers() as usize;
-    let mut work: Vec<u64> = plan.tiles.iter().map(|tile| tile.work).collect();
-    work.sort_unstable_by(|a, b| b.cmp(a));
-    let mean = work.iter().sum::<u64>().div_ceil(workers as u64);
-    let heaviest = work.first().copied().unwrap_or(0);
-    // A sum of two tiles' work is part of the pool's total, which fits 64 bits.
-    let pair = if work.len() > workers {
-        work[workers - 1] + work[workers]
-    } else {
-        0
-    };
-    mean.max(heaviest).max(pair)
 }

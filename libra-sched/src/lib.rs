@@ -67,6 +67,6 @@ pub use mask::Mask;
 pub use placement::{Placer, Slack, Speed, Speeds};
 pub use plan::{Measured, PlanConfig, PoolPlan, plan_pool, plan_pool_measured, plan_pool_with};
 pub use reverse::BackwardMode;
-pub use tiles::{CostTable, ShTile, TileSet};
+pub use tiles::{CostTable, ShTile, TileSet, Tiling};
 pub use topology::Topology;
 pub use wire::{DecodeError, PlanId};

@@ -11,7 +11,7 @@ use crate::layout::TokenLayout;
 use crate::lengths::PackedLengths;
 use crate::mask::Mask;
 use crate::placement::{self, Placer, Problem, Speeds};
-use crate::tiles::{self, CostTable, ShTile};
+use crate::tiles::{self, CostTable, ShTile, TileSet, Tiling};
 
 /// How to plan a pool, beside its lengths, layout and heads. Every combination is legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct PlanConfig {
     pub mask: Mask,
     /// Tokens of a block, B.
     pub block_tokens: u32,
+    /// Whether blocks stay as they are cut.
+    pub tiling: Tiling,
     /// Who places the tiles.
     pub placer: Placer,
     /// How much of a KV group is fetched.
@@ -31,12 +33,13 @@ pub struct PlanConfig {
 }
 
 impl PlanConfig {
-    /// Causal, Alg. 2 with the paper's slack, bf16, no limit on what a worker receives.
+    /// Causal, fixed tiles, Alg. 2 with the paper's slack, bf16, no limit on what a worker receives.
     #[must_use]
     pub const fn paper(block_tokens: u32) -> Self {
         Self {
             mask: Mask::Causal,
             block_tokens,
+            tiling: Tiling::Fixed,
             placer: Placer::Paper(placement::Slack::PAPER),
             kv_fetch: KvFetch::Whole,
             bytes: ElementBytes::BF16,
@@ -90,6 +93,9 @@ pub struct PoolPlan {
 pub struct Scratch {
     placement: placement::Scratch,
     weights: Vec<u64>,
+    old_tiles: Vec<ShTile>,
+    edges: Vec<u32>,
+    open: Vec<usize>,
 }
 
 /// Plans one pool: cut, place, derive the exchange.
@@ -151,14 +157,21 @@ pub fn plan_pool_measured(
         problem = problem.with_speeds(speeds)?;
     }
     let mut tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
+    if config.tiling == Tiling::Adaptive {
+        split_heavy(scratch, &mut tiles, layout, heads, config)?;
+    }
     let weights = &mut scratch.weights;
     if let Some(costs) = measured.costs {
         tiles::reweigh_with(weights, &tiles, heads, config.mask, costs)?;
         tiles.swap_work(weights)?;
     }
-    let placed = placement::place_with(&mut scratch.placement, &problem, &tiles, config.placer)?;
+    let mut placed =
+        placement::place_with(&mut scratch.placement, &problem, &tiles, config.placer)?;
     if measured.costs.is_some() {
         tiles.swap_work(weights)?;
+    }
+    if config.tiling == Tiling::Adaptive {
+        tiles.merge_with(&mut scratch.open, layout, &mut placed.workers)?;
     }
     let exchange = exchange::derive(
         pool,
@@ -190,6 +203,63 @@ pub fn plan_pool_measured(
         check_received(&plan, limit)?;
     }
     Ok(plan)
+}
+
+/// A worker is filled with at least so many tiles where tiles are adaptive. Halves of a target would
+/// do were every worker filled by two; with thirds the greedy placer kept within the slack wherever
+/// it was tried, and smaller parts moved as much.
+const TILES_PER_TARGET: u64 = 3;
+
+/// Splits tiles that are heavy beside the placer's target.
+fn split_heavy(
+    scratch: &mut Scratch,
+    tiles: &mut TileSet,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    config: &PlanConfig,
+) -> Result<(), Error> {
+    // Others do not place by load: smaller tiles would change nothing for them.
+    let Placer::Paper(slack) = config.placer else {
+        return Ok(());
+    };
+    let target = slack.capacity(tiles.work_total(), layout.workers());
+    let limit = (target / TILES_PER_TARGET).max(1);
+    let Scratch {
+        old_tiles, edges, ..
+    } = scratch;
+    tiles.split_with(old_tiles, edges, heads, config.mask, limit)
+}
+
+/// How finely a pool's work is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granularity {
+    /// Number of tiles.
+    pub tiles: usize,
+    /// No placement of them has a heaviest worker below this: [`TileSet::bound`].
+    pub bound: u64,
+}
+
+/// The tiles that blocks give, and those that are placed as `config` says: the same where they are
+/// fixed.
+///
+/// # Errors
+/// As [`plan_pool`].
+pub fn granularity(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    config: &PlanConfig,
+) -> Result<[Granularity; 2], Error> {
+    let of = |tiles: &TileSet| Granularity {
+        tiles: tiles.len(),
+        bound: tiles.bound(),
+    };
+    let mut tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
+    let fixed = of(&tiles);
+    if config.tiling == Tiling::Adaptive {
+        split_heavy(&mut Scratch::default(), &mut tiles, layout, heads, config)?;
+    }
+    Ok([fixed, of(&tiles)])
 }
 
 /// No worker may receive more than `limit` bytes of Q and KV.

@@ -9,7 +9,7 @@ use libra_sched::placement::{self, Problem};
 use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
     BackwardMode, CostTable, ElementBytes, Error, Fragment, HeadSplit, KvFetch, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, Proxy, SequenceId, Slack, Speed, Speeds, TileSet,
+    PackedLengths, Placer, PlanConfig, Proxy, SequenceId, Slack, Speed, Speeds, TileSet, Tiling,
     TokenLayout, Topology, WindowShape, WorkerId, exchange, plan_pool, tiles,
 };
 
@@ -514,6 +514,18 @@ fn plans() {
         ("a tile of a slot that is not there", set(2)),
         ("a tile with samples of another slot", set(1)),
         ("tiles of another pool", place),
+        (
+            "a limit of 0",
+            tiles::split(&tiles, &heads, Mask::Causal, 0).map(drop),
+        ),
+        (
+            "a merge with a worker too few",
+            tiles::merge(&tiles, &layout, &[WorkerId(0)]).map(drop),
+        ),
+        (
+            "a merge in another layout",
+            tiles::merge(&tiles, &three, &vec![WorkerId(0); tiles.len()]).map(drop),
+        ),
     ]);
     insta::assert_snapshot!(text, @r"
     a worker too few: number of tiles is 8 in tiles but 1 in placement
@@ -521,6 +533,9 @@ fn plans() {
     a tile of a slot that is not there: slot 2 does not exist, there are 2
     a tile with samples of another slot: first sample is 0 in the tile but 2 in its slot
     tiles of another pool: length of a sample is 8 in the tile set but 6 in the pool
+    a limit of 0: limit of a tile's work is 0, must be at least 1
+    a merge with a worker too few: number of tiles is 8 in tiles but 1 in placement
+    a merge in another layout: 2 sequences given, 3 expected (slots of the layout)
     ");
 }
 
@@ -534,6 +549,7 @@ fn names_and_numbers() {
         ("layout", parsed::<LayoutKind>("ring")),
         ("vrsp", parsed::<Vrsp>("random")),
         ("kv", parsed::<KvFetch>("prefix")),
+        ("tiling", parsed::<Tiling>("free")),
         ("backward", parsed::<BackwardMode>("")),
         ("slack -0.1", parsed::<Slack>("-0.1")),
         ("slack 5 %", parsed::<Slack>("5%")),
@@ -549,6 +565,7 @@ fn names_and_numbers() {
     layout: layout "ring" is unknown; one of contiguous, zigzag
     vrsp: vrsp algorithm "random" is unknown; one of arrival, paper, certified
     kv: kv fetch "prefix" is unknown; one of whole, range
+    tiling: tiling "free" is unknown; one of fixed, adaptive
     backward: backward mode "" is unknown; one of recompute, stash, refetch
     slack -0.1: slack "-0.1" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
     slack 5 %: slack "5%" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)

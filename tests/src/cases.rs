@@ -2,7 +2,7 @@
 
 use libra_sched::{
     ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
+    PlanConfig, PoolPlan, Slack, Tiling, TokenLayout, plan_pool,
 };
 
 /// One pool to plan.
@@ -48,6 +48,7 @@ pub fn named() -> Vec<Named> {
     vec![
         causal_contiguous(),
         causal_ranges(),
+        adaptive_tiles(),
         full_zigzag_shared_kv(),
         tensor_ranks_without_slack(),
         uneven_heads_explicit_fragments(),
@@ -63,6 +64,7 @@ fn config(mask: Mask, block_tokens: u32, placer: Placer, bytes: ElementBytes) ->
         placer,
         bytes,
         kv_fetch: KvFetch::Whole,
+        tiling: Tiling::Fixed,
         max_recv_bytes: None,
     }
 }
@@ -91,6 +93,23 @@ fn causal_ranges() -> Named {
             heads: split(4, 2, [4, 4], 2, 2),
             config: PlanConfig {
                 kv_fetch: KvFetch::Range,
+                ..PlanConfig::paper(4)
+            },
+            pool,
+        },
+    }
+}
+
+/// One long sample whose tiles are split, and short ones whose tiles are merged where they stay.
+fn adaptive_tiles() -> Named {
+    let pool = lengths(include_str!("../golden/adaptive_tiles.lengths.txt"));
+    Named {
+        name: "adaptive_tiles",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(4, 2, [4, 4], 2, 2),
+            config: PlanConfig {
+                tiling: Tiling::Adaptive,
                 ..PlanConfig::paper(4)
             },
             pool,

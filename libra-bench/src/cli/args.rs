@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use libra_sched::vrsp::Vrsp;
-use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack};
+use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack, Tiling};
 
 use super::values::{
     Backend, Dtype, Pack, Placement, ProxyKind, backward_modes, count, count_u32, kv_fetches,
-    layouts, masks, positive_count, seconds, vrsps,
+    layouts, masks, positive_count, seconds, tilings, vrsps,
 };
 use crate::preset::Preset;
 use crate::workload::Distribution;
@@ -119,6 +119,9 @@ pub(crate) struct PlanArgs {
     /// How much of a sample's K and V a destination fetches: all, or what its tiles read [default: whole]
     #[arg(long, value_parser = kv_fetches())]
     pub(crate) kv: Option<KvFetch>,
+    /// Whether blocks stay as they are cut, or are split where heavy and merged at home [default: fixed]
+    #[arg(long, value_parser = tilings())]
+    pub(crate) tiles: Option<Tiling>,
     /// Who groups sequences into pools
     #[arg(long, value_parser = vrsps())]
     pub(crate) vrsp: Option<Vrsp>,

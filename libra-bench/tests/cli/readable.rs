@@ -25,6 +25,8 @@ fn tables() {
     let measured = "--costs ../docs/src/data/costs-h100.json --speeds 3=0.8,17=0.5";
     let measured = stdout(&format!("plan linux-6.1 -H 4 {measured} --no-timings"));
     insta::assert_snapshot!("plan-measured", trimmed(&measured));
+    let adaptive = stdout("plan linux-6.1 --skip-windows 1 --tiles adaptive --no-timings");
+    insta::assert_snapshot!("plan-adaptive", trimmed(&adaptive));
     insta::assert_snapshot!("corpus", trimmed(&stdout("corpus linux-6.1")));
 
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -3,7 +3,7 @@
 
 use libra_sched::{
     BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths,
-    Placer, PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
+    Placer, PlanConfig, PoolPlan, Slack, Tiling, TokenLayout, plan_pool,
 };
 use proptest::prelude::*;
 
@@ -117,6 +117,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                 let config = PlanConfig {
                     mask: Mask::ALL[mask],
                     block_tokens: block,
+                    tiling: Tiling::ALL[(seed / 2 % 2) as usize],
                     placer,
                     bytes: ElementBytes::F64,
                     kv_fetch: KvFetch::ALL[(seed % 2) as usize],

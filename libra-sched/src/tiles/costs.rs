@@ -198,7 +198,7 @@ pub(crate) fn reweigh_with(
     costs: &CostTable,
 ) -> Result<(), Error> {
     tiles.check_shards(heads)?;
-    let chunk = heads.shard_width() / heads.chunks();
+    let chunk = heads.chunk_width();
     let mut total = 0u128;
     weights.clear();
     for run in tiles.runs() {

@@ -19,6 +19,7 @@
 //! # Ok::<(), libra_sched::Error>(())
 //! ```
 
+mod adapt;
 mod costs;
 mod set;
 
@@ -33,9 +34,11 @@ use crate::layout::TokenLayout;
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
 use crate::mask::Mask;
 
+pub use adapt::{Tiling, merge, split};
 pub(crate) use costs::reweigh_with;
 pub use costs::{CostTable, TICKS_PER_NS, reweigh};
 pub use set::TileSet;
+pub(crate) use set::bound;
 
 /// The smallest independently placed task: a token range of one sequence in one head shard (eq. 6).
 #[repr(C)]

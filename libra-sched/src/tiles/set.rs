@@ -58,7 +58,7 @@ impl TileSet {
     }
 
     /// Finds the runs of the tiles as they are.
-    fn find_runs(&mut self) {
+    pub(super) fn find_runs(&mut self) {
         self.runs.clear();
         self.disjoint = true;
         let mut last: Option<&ShTile> = None;
@@ -72,6 +72,14 @@ impl TileSet {
             last = Some(tile);
         }
         self.runs.push(self.tiles.len() as u32);
+    }
+
+    /// No placement of these tiles on the set's workers has a heaviest one below this: the largest of
+    /// the mean, the heaviest tile, and the W-th and (W+1)-th heaviest together (two of W+1 share a
+    /// worker). O(tiles·log tiles).
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        bound(&self.tiles, self.workers as usize)
     }
 
     /// Exchanges the work of every tile with `work`, for placing by another weight: the same call
@@ -184,6 +192,20 @@ impl TileSet {
     pub(crate) const fn is_disjoint(&self) -> bool {
         self.disjoint
     }
+}
+
+/// As [`TileSet::bound`], of any tiles whose work fits 64 bits together.
+pub(crate) fn bound(tiles: &[ShTile], workers: usize) -> u64 {
+    let mut work: Vec<u64> = tiles.iter().map(|tile| tile.work).collect();
+    work.sort_unstable_by(|a, b| b.cmp(a));
+    let mean = work.iter().sum::<u64>().div_ceil(workers as u64);
+    let heaviest = work.first().copied().unwrap_or(0);
+    let pair = if work.len() > workers {
+        work[workers - 1] + work[workers]
+    } else {
+        0
+    };
+    mean.max(heaviest).max(pair)
 }
 
 impl Deref for TileSet {

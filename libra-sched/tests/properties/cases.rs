@@ -3,7 +3,7 @@
 use libra_sched::error::divisors;
 use libra_sched::{
     ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PoolPlan, SampleId, ShTile, Slack, TileSet, TokenLayout, plan_pool, tiles,
+    PlanConfig, PoolPlan, SampleId, ShTile, Slack, TileSet, Tiling, TokenLayout, plan_pool, tiles,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -184,6 +184,7 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
                 let config = PlanConfig {
                     mask,
                     block_tokens,
+                    tiling: Tiling::Fixed,
                     placer: Placer::Paper(slack),
                     kv_fetch: KvFetch::Whole,
                     bytes,

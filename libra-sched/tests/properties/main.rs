@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adapt;
 mod cases;
 mod costs;
 mod exchange;

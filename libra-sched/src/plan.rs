@@ -92,6 +92,8 @@ pub struct PoolPlan {
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     placement: placement::Scratch,
+    exchange: exchange::Scratch,
+    runs: Vec<u32>,
     weights: Vec<u64>,
     old_tiles: Vec<ShTile>,
     edges: Vec<u32>,
@@ -156,7 +158,8 @@ pub fn plan_pool_measured(
     if let Some(speeds) = measured.speeds {
         problem = problem.with_speeds(speeds)?;
     }
-    let mut tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
+    let (runs, block) = (std::mem::take(&mut scratch.runs), config.block_tokens);
+    let mut tiles = tiles::cut_with(runs, pool, layout, heads, config.mask, block)?;
     if config.tiling == Tiling::Adaptive {
         split_heavy(scratch, &mut tiles, layout, heads, config)?;
     }
@@ -173,7 +176,8 @@ pub fn plan_pool_measured(
     if config.tiling == Tiling::Adaptive {
         tiles.merge_with(&mut scratch.open, layout, &mut placed.workers)?;
     }
-    let exchange = exchange::derive(
+    let exchange = exchange::derive_with(
+        &mut scratch.exchange,
         pool,
         layout,
         heads,
@@ -182,14 +186,17 @@ pub fn plan_pool_measured(
         config.mask,
         config.kv_fetch,
     )?;
+    placement::give_back(&mut scratch.placement, placed.loads);
+    let (tiles, lengths, runs) = tiles.into_parts();
+    scratch.runs = runs;
     let plan = PoolPlan {
-        lengths: pool.clone(),
+        lengths,
         layout: layout.clone(),
         heads: heads.clone(),
         mask: config.mask,
         kv_fetch: config.kv_fetch,
         bytes: config.bytes,
-        tiles: tiles.into_vec(),
+        tiles,
         workers: placed.workers,
         q_chunks: (0..heads.q_heads())
             .map(|head| heads.chunk_of_head(head))

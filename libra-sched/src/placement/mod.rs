@@ -138,6 +138,11 @@ pub fn place_with(
     }
 }
 
+/// Takes back the memory of a placement's loads.
+pub(crate) fn give_back(scratch: &mut Scratch, loads: Vec<u64>) {
+    scratch.spare_loads = loads;
+}
+
 /// Sums the work that `workers` received.
 pub(crate) fn sum_loads(tiles: &[ShTile], workers: &[WorkerId], count: u32) -> Vec<u64> {
     let mut loads = vec![0; count as usize];

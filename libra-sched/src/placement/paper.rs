@@ -30,6 +30,9 @@ pub struct Scratch {
     pub(super) packed_order: Vec<u64>,
     pub(super) resident: Vec<u64>,
     pub(super) cells: Vec<Cell>,
+    pub(super) prices: Vec<ShardPrice>,
+    /// Memory of loads that nobody reads any more.
+    pub(super) spare_loads: Vec<u64>,
     loads: Loads<u64>,
     wide_loads: Loads<u128>,
 }
@@ -46,6 +49,8 @@ pub(super) fn place(
         packed_order,
         resident,
         cells,
+        prices,
+        spare_loads,
         loads,
         wide_loads,
     } = scratch;
@@ -55,16 +60,27 @@ pub(super) fn place(
     let spans = problem.heads.span_count() as usize;
     resident.clear();
     resident.resize(blocks.unit_tokens.len() * spans * words, 0);
+    find_shard_prices(prices, problem);
     let shared = Shared {
         problem,
-        prices: shard_prices(problem),
+        prices,
         // No load passes the total, so this bound changes nothing but fits a key.
         capacity: capacity.min(tiles.work_total()),
         words,
         spans,
     };
+    let into = std::mem::take(spare_loads);
     if tiles.work_total().leading_zeros() >= id_bits(workers) {
-        run(shared, tiles, blocks, packed_order, resident, cells, loads)
+        run(
+            shared,
+            tiles,
+            blocks,
+            packed_order,
+            resident,
+            cells,
+            loads,
+            into,
+        )
     } else {
         run(
             shared,
@@ -74,11 +90,13 @@ pub(super) fn place(
             resident,
             cells,
             wide_loads,
+            into,
         )
     }
 }
 
 /// Every tile, heaviest first.
+#[allow(clippy::too_many_arguments)] // Parts of the scratch, borrowed one by one.
 fn run<K: Key>(
     shared: Shared<'_>,
     tiles: &[ShTile],
@@ -87,6 +105,7 @@ fn run<K: Key>(
     resident: &mut [u64],
     cells: &mut Vec<Cell>,
     loads: &mut Loads<K>,
+    mut into: Vec<u64>,
 ) -> Placement {
     loads.reset(shared.problem.layout.workers() as usize);
     let mut assigned = vec![WorkerId::default(); tiles.len()];
@@ -105,9 +124,10 @@ fn run<K: Key>(
             *worker = WorkerId(run.place(tile, block, units));
         }
     });
+    run.loads.read(&mut into);
     Placement {
         fallbacks: run.fallbacks,
-        loads: run.loads.to_vec(),
+        loads: into,
         workers: assigned,
     }
 }
@@ -146,7 +166,7 @@ pub(super) fn for_each_by_work(
 /// What does not change while tiles are placed.
 pub(super) struct Shared<'a> {
     pub(super) problem: &'a Problem<'a>,
-    pub(super) prices: Vec<ShardPrice>,
+    pub(super) prices: &'a [ShardPrice],
     pub(super) capacity: u64,
     /// Words of a bit set of workers.
     pub(super) words: usize,
@@ -185,6 +205,7 @@ impl Shared<'_> {
 }
 
 /// What the tokens of one shard cost to move.
+#[derive(Clone, Debug)]
 pub(super) struct ShardPrice {
     /// KV spans, first and one past the last.
     spans: (u32, u32),
@@ -192,7 +213,7 @@ pub(super) struct ShardPrice {
     pub(super) qo_token: u64,
 }
 
-pub(super) fn shard_prices(problem: &Problem<'_>) -> Vec<ShardPrice> {
+pub(super) fn find_shard_prices(prices: &mut Vec<ShardPrice>, problem: &Problem<'_>) {
     let Problem { heads, bytes, .. } = *problem;
     let width = heads.shard_width();
     let price = |shard| {
@@ -203,7 +224,8 @@ pub(super) fn shard_prices(problem: &Problem<'_>) -> Vec<ShardPrice> {
             qo_token: bytes.q_token(heads, width) + bytes.o_token(heads, width),
         }
     };
-    (0..heads.shards()).map(price).collect()
+    prices.clear();
+    prices.extend((0..heads.shards()).map(price));
 }
 
 /// A group that the tile at hand reads and some worker may hold.

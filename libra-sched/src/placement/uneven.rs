@@ -14,7 +14,7 @@
 
 use std::cmp::Ordering;
 
-use super::paper::{Cell, Scratch, Shared, for_each_by_work, shard_prices};
+use super::paper::{Cell, Scratch, Shared, find_shard_prices, for_each_by_work};
 use super::speeds::{Speed, Speeds, targets};
 use super::{Placement, Problem, Slack};
 use crate::ids::WorkerId;
@@ -35,9 +35,10 @@ pub(super) fn place(
     let spans = problem.heads.span_count() as usize;
     scratch.resident.clear();
     scratch.resident.resize(units.len() * spans * words, 0);
+    find_shard_prices(&mut scratch.prices, problem);
     let shared = Shared {
         problem,
-        prices: shard_prices(problem),
+        prices: &scratch.prices,
         capacity: u64::MAX,
         words,
         spans,

@@ -12,7 +12,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{ShTile, TileSet};
+use super::{ShTile, TileSet, pairs_in};
 use crate::error::{Error, check_limit, check_positive};
 use crate::heads::HeadSplit;
 use crate::ids::{SampleId, WorkerId};
@@ -257,60 +257,50 @@ impl Block<'_> {
     /// The largest end such that the tokens from `start` to it have at most `pairs` pairs.
     fn longest(&self, start: u32, pairs: u64) -> u32 {
         let (mut left, mut at) = (pairs, start);
-        for (tokens, len) in self.pieces(start, self.tile.end) {
-            let all = self.mask.pairs(len, tokens.clone());
+        for sample in self.tile.samples() {
+            let until = |end| pairs_in(self.pool, self.mask, sample, (at, end));
+            let Some((all, queries)) = until(self.tile.end) else {
+                continue;
+            };
             if all <= left {
                 left -= all;
-                at += tokens.end - tokens.start;
+                at += queries;
                 continue;
             }
-            // The first query of this piece that is too much: pairs grow with the end.
-            let (mut low, mut high) = (tokens.start, tokens.end);
+            // The first query of this sample that is too much: pairs grow with the end.
+            let (mut low, mut high) = (at, at + queries);
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
-                if self.mask.pairs(len, tokens.start..middle) <= left {
+                if until(middle).is_none_or(|(pairs, _)| pairs <= left) {
                     low = middle;
                 } else {
                     high = middle;
                 }
             }
-            return at + (low - tokens.start);
+            return low;
         }
         at
     }
 
-    /// Sample-local tokens between `start` and `end` by sample, with the sample's length.
-    fn pieces(&self, start: u32, end: u32) -> impl Iterator<Item = (std::ops::Range<u32>, u32)> {
-        self.tile.samples().filter_map(move |sample| {
-            let tokens = self.pool.tokens(SampleId(sample as u32));
-            let (first, last) = (start.max(tokens.start), end.min(tokens.end));
-            let len = tokens.end - tokens.start;
-            (first < last).then(|| (first - tokens.start..last - tokens.start, len))
-        })
-    }
-
     /// The tile of these tokens in this shard.
     fn part(&self, start: u32, end: u32) -> ShTile {
-        let (mut first, mut samples, mut pairs) = (self.tile.first_sample, 0, 0);
+        let (mut first, mut samples, mut work) = (self.tile.first_sample, 0, 0u64);
         for sample in self.tile.samples() {
-            let tokens = self.pool.tokens(SampleId(sample as u32));
-            if tokens.end <= start || end <= tokens.start {
-                continue;
+            let tokens = (start, end);
+            if let Some((pairs, _)) = pairs_in(self.pool, self.mask, sample, tokens) {
+                if samples == 0 {
+                    first = SampleId(sample as u32);
+                }
+                samples += 1;
+                work = work.saturating_add(pairs.saturating_mul(self.width));
             }
-            if samples == 0 {
-                first = SampleId(sample as u32);
-            }
-            samples += 1;
-            let queries =
-                start.max(tokens.start) - tokens.start..end.min(tokens.end) - tokens.start;
-            pairs += self.mask.pairs(tokens.end - tokens.start, queries);
         }
         ShTile {
             start,
             end,
             first_sample: first,
             samples,
-            work: pairs.saturating_mul(self.width),
+            work,
             ..self.tile
         }
     }

@@ -10,10 +10,9 @@
 //!
 //! Floats end in the constructor: rates are integers, so equal tables weigh equally everywhere.
 
-use super::TileSet;
+use super::{TileSet, pairs_in};
 use crate::error::{Error, check_limit, check_positive};
 use crate::heads::HeadSplit;
-use crate::ids::SampleId;
 use crate::lengths::{MAX_SEQ_TOKENS, check_total};
 use crate::mask::Mask;
 
@@ -205,15 +204,12 @@ pub(crate) fn reweigh_with(
         let tile = &tiles[run.start as usize];
         let mut scaled = 0u128;
         for sample in tile.samples() {
-            let tokens = tiles.pool.tokens(SampleId(sample as u32));
-            let (first, end) = (tile.start.max(tokens.start), tile.end.min(tokens.end));
-            if first < end {
-                let queries = first - tokens.start..end - tokens.start;
-                let pairs = mask.pairs(tokens.end - tokens.start, queries);
-                // The set's work fits 64 bits and a rate 63, so no sum overflows.
-                scaled += u128::from(pairs)
-                    * u128::from(heads.shard_width())
-                    * u128::from(costs.rate(end - first, chunk));
+            let tokens = (tile.start, tile.end);
+            if let Some((pairs, queries)) = pairs_in(&tiles.pool, mask, sample, tokens) {
+                // 60 bits of pairs, 17 of heads; a rate too high for them is an error below.
+                let work = u128::from(pairs) * u128::from(heads.shard_width());
+                let ticks = work.saturating_mul(costs.rate(queries, chunk).into());
+                scaled = scaled.saturating_add(ticks);
             }
         }
         let ticks = (scaled >> RATE_BITS).max(1);

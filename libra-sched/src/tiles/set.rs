@@ -118,6 +118,11 @@ impl TileSet {
         self.tiles
     }
 
+    /// The tiles, the lengths of their pool, and the memory of the runs.
+    pub(crate) fn into_parts(self) -> (Vec<ShTile>, PackedLengths, Vec<u32>) {
+        (self.tiles, self.pool, self.runs)
+    }
+
     /// The tiles must be those of this pool, layout and split.
     ///
     /// # Errors

@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn within_thirds_of_the_target_every_worker_stays_below_four_thirds_of_it(
+    fn nobody_passes_the_target_by_more_than_the_heaviest_part(
         case in paper_cases(),
     ) {
         let case = adaptive(case);

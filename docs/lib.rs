@@ -16,6 +16,8 @@ pages! {
     by_hand: "src/by-hand.md",
     choosing: "src/choosing.md",
     node_dedup: "src/node-dedup.md",
+    tiles: "src/tiles.md",
+    costs: "src/costs.md",
     brute_force: "src/brute-force.md",
     plan_format: "src/plan-format.md",
     command_line: "src/command-line.md",

@@ -10,6 +10,8 @@ mod home;
 mod loads;
 mod paper;
 mod slack;
+mod speeds;
+mod uneven;
 
 use crate::error::{Error, check_limit};
 use crate::heads::{ElementBytes, HeadSplit};
@@ -20,6 +22,7 @@ use crate::tiles::{ShTile, TileSet, check_pool};
 
 pub use paper::Scratch;
 pub use slack::Slack;
+pub use speeds::{Speed, Speeds, targets};
 
 /// An algorithm that places tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +54,8 @@ pub struct Problem<'a> {
     layout: &'a TokenLayout,
     heads: &'a HeadSplit,
     bytes: ElementBytes,
+    /// `None` where all are equal.
+    speeds: Option<&'a Speeds>,
 }
 
 impl<'a> Problem<'a> {
@@ -85,7 +90,18 @@ impl<'a> Problem<'a> {
             layout,
             heads,
             bytes,
+            speeds: None,
         })
+    }
+
+    /// As this problem, on workers of these speeds. Equal speeds are as good as none.
+    ///
+    /// # Errors
+    /// Not one speed a worker.
+    pub fn with_speeds(self, speeds: &'a Speeds) -> Result<Self, Error> {
+        speeds.check_workers(self.layout.workers())?;
+        let speeds = Some(speeds).filter(|speeds| !speeds.are_equal());
+        Ok(Self { speeds, ..self })
     }
 }
 
@@ -111,12 +127,20 @@ pub fn place_with(
     tiles.check_belongs(problem.pool, problem.layout, problem.heads)?;
     match placer {
         Placer::Home => Ok(home::place(problem, tiles)),
-        Placer::Paper(slack) => {
-            let capacity = slack.capacity(tiles.work_total(), problem.layout.workers());
-            Ok(paper::place(scratch, problem, tiles, capacity))
-        }
+        Placer::Paper(slack) => Ok(match problem.speeds {
+            Some(speeds) => uneven::place(scratch, problem, tiles, speeds, slack),
+            None => {
+                let capacity = slack.capacity(tiles.work_total(), problem.layout.workers());
+                paper::place(scratch, problem, tiles, capacity)
+            }
+        }),
         Placer::HeadShard => head_shard::place(problem, tiles),
     }
+}
+
+/// Takes back the memory of a placement's loads.
+pub(crate) fn give_back(scratch: &mut Scratch, loads: Vec<u64>) {
+    scratch.spare_loads = loads;
 }
 
 /// Sums the work that `workers` received.

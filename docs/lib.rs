@@ -17,6 +17,8 @@ pages! {
     choosing: "src/choosing.md",
     runs: "src/runs.md",
     node_dedup: "src/node-dedup.md",
+    tiles: "src/tiles.md",
+    costs: "src/costs.md",
     brute_force: "src/brute-force.md",
     plan_format: "src/plan-format.md",
     command_line: "src/command-line.md",

@@ -131,6 +131,21 @@ fn damage_tile(damages: &mut Damages<'_>, index: usize) {
     damages.add(name("dropped without its worker"), |p| {
         p.tiles.remove(index);
     });
+    // Neighbours may be one tile, but not across fragments of different workers.
+    let follows = |other: &ShTile| {
+        (other.slot, other.shard, other.start) == (tile.slot, tile.shard, tile.end)
+            && other.q_home != tile.q_home
+    };
+    if let Some(next) = plan.tiles.iter().position(follows) {
+        damages.add(name("merged across a fragment's edge"), |p| {
+            let other = p.tiles[next];
+            let merged = &mut p.tiles[index];
+            merged.end = other.end;
+            merged.work += other.work;
+            merged.samples = (other.samples().end - merged.samples().start) as u32;
+            drop_tile(p, next);
+        });
+    }
     for other in 0..index {
         damages.add(name("swapped"), |p| p.tiles.swap(index, other));
         damages.add(name("swapped with its worker"), |p| {

@@ -77,6 +77,30 @@ pub(crate) enum Failure {
         /// What the operating system said.
         source: io::Error,
     },
+    /// A file that is not a table of costs.
+    #[error("{}: is no table of costs", path.display())]
+    CostFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        source: serde_json::Error,
+    },
+    /// Times or speeds that cannot be.
+    #[error("{place}")]
+    Measured {
+        /// Where they were given.
+        place: String,
+        /// What is wrong with them.
+        source: libra_sched::Error,
+    },
+    /// A word of a list of speeds that says nothing.
+    #[error("--speeds: `{word}` gives no worker a speed; {why}")]
+    SpeedList {
+        /// The word.
+        word: String,
+        /// What would be legal.
+        why: String,
+    },
     /// A file that is not a plan.
     #[error("{}: cannot be decoded", path.display())]
     Decode {

@@ -11,6 +11,7 @@ mod commands;
 mod failure;
 mod interrupt;
 mod measure;
+mod measured;
 mod preset;
 mod progress;
 mod report;

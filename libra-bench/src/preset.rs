@@ -3,12 +3,14 @@
 use clap::ValueEnum;
 use libra_sched::vrsp::Vrsp;
 use libra_sched::{
-    ElementBytes, Error, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, Placer, PlanConfig, Proxy,
-    Slack, TokenLayout, Topology, WindowShape,
+    CostTable, ElementBytes, Error, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, Measured,
+    Placer, PlanConfig, Proxy, Slack, Speeds, Tiling, TokenLayout, Topology, WindowShape,
 };
 use serde_json::{Value, json};
 
 use crate::cli::{ClusterArgs, Pack, Placement, PlanArgs, ProxyKind, Route, WorkloadArgs};
+use crate::failure::Failure;
+use crate::measured;
 use crate::units::format_count;
 
 /// Values for all flags, named by intent.
@@ -59,9 +61,12 @@ impl Preset {
             layout: LayoutKind::Contiguous,
             kv: KvFetch::Whole,
             kv_route: Route::Direct,
+            tiles: Tiling::Fixed,
             vrsp: Vrsp::Paper,
             placement: Placement::Paper,
             proxy: ProxyKind::Pairs,
+            costs: None,
+            speeds: None,
         };
         match self {
             Self::Paper256K => paper,
@@ -121,9 +126,13 @@ pub(crate) struct Settings {
     /// How much of a KV group is fetched.
     pub(crate) kv: KvFetch,
     pub(crate) kv_route: Route,
+    /// Whether blocks stay as they are cut.
+    pub(crate) tiles: Tiling,
     pub(crate) vrsp: Vrsp,
     pub(crate) placement: Placement,
     pub(crate) proxy: ProxyKind,
+    pub(crate) costs: Option<String>,
+    pub(crate) speeds: Option<String>,
 }
 
 /// The scheduler's shapes of a window, checked.
@@ -143,6 +152,20 @@ pub(crate) struct Shapes {
     pub(crate) proxy: Proxy,
     /// Who fills pools.
     pub(crate) vrsp: Vrsp,
+    /// Measured times.
+    pub(crate) costs: Option<CostTable>,
+    /// Speeds of a pool's workers.
+    pub(crate) speeds: Option<Speeds>,
+}
+
+impl Shapes {
+    /// What was measured.
+    pub(crate) fn measured(&self) -> Measured<'_> {
+        Measured {
+            costs: self.costs.as_ref(),
+            speeds: self.speeds.as_ref(),
+        }
+    }
 }
 
 impl Settings {
@@ -174,14 +197,17 @@ impl Settings {
             layout: plan.layout.unwrap_or(preset.layout),
             kv: plan.kv.unwrap_or(preset.kv),
             kv_route: plan.kv_route.unwrap_or(preset.kv_route),
+            tiles: plan.tiles.unwrap_or(preset.tiles),
             vrsp: plan.vrsp.unwrap_or(preset.vrsp),
             placement: plan.placement.unwrap_or(preset.placement),
             proxy: plan.proxy.unwrap_or(preset.proxy),
+            costs: plan.costs.clone(),
+            speeds: plan.speeds.clone(),
         }
     }
 
-    /// Checks what must go together.
-    pub(crate) fn shapes(&self) -> Result<Shapes, Error> {
+    /// Checks what must go together, and reads what was measured.
+    pub(crate) fn shapes(&self) -> Result<Shapes, Failure> {
         let window = WindowShape::new(self.tokens, self.gbs, self.dp, self.cp, self.pool_size)?;
         let heads = HeadSplit::new(
             self.q_heads,
@@ -192,9 +218,8 @@ impl Settings {
             self.chunks,
         )?;
         if self.block_tokens == 0 {
-            return Err(Error::Zero {
-                name: "block tokens",
-            });
+            let name = "block tokens";
+            return Err(Error::Zero { name }.into());
         }
         let (slots, cp) = (window.pool_size(), window.cp());
         let topology = Topology::new(self.gpus_per_node)?;
@@ -205,6 +230,7 @@ impl Settings {
             plan: PlanConfig {
                 mask: self.mask,
                 block_tokens: self.block_tokens,
+                tiling: self.tiles,
                 placer: match self.placement {
                     Placement::Home => Placer::Home,
                     Placement::Paper => Placer::Paper(self.slack),
@@ -225,6 +251,14 @@ impl Settings {
                 ProxyKind::Pairs => Proxy::Pairs(self.mask),
             },
             vrsp: self.vrsp,
+            costs: match &self.costs {
+                Some(path) => Some(measured::read_costs(path.as_ref())?),
+                None => None,
+            },
+            speeds: match &self.speeds {
+                Some(text) => Some(measured::read_speeds(text, window.workers())?),
+                None => None,
+            },
         })
     }
 
@@ -246,7 +280,7 @@ impl Settings {
     }
 
     /// Every flag and its value; empty for a switch that is on.
-    fn values(&self) -> [(&'static str, Option<String>); 26] {
+    fn values(&self) -> [(&'static str, Option<String>); 29] {
         let count = |count: u64| Some(format_count(count));
         let count32 = |count: u32| Some(format_count(count.into()));
         [
@@ -273,9 +307,12 @@ impl Settings {
             ("--layout", Some(self.layout.to_string())),
             ("--kv", Some(self.kv.to_string())),
             ("--kv-route", Some(self.kv_route.to_string())),
+            ("--tiles", Some(self.tiles.to_string())),
             ("--vrsp", Some(self.vrsp.to_string())),
             ("--placement", Some(self.placement.to_string())),
             ("--proxy", Some(self.proxy.to_string())),
+            ("--costs", self.costs.clone()),
+            ("--speeds", self.speeds.clone()),
         ]
     }
 
@@ -308,9 +345,12 @@ impl Settings {
             "layout": self.layout.to_string(),
             "kv": self.kv.to_string(),
             "kv_route": self.kv_route.to_string(),
+            "tiles": self.tiles.to_string(),
             "vrsp": self.vrsp.to_string(),
             "placement": self.placement.to_string(),
             "proxy": self.proxy.to_string(),
+            "costs": self.costs,
+            "speeds": self.speeds,
         })
     }
 

@@ -1,7 +1,9 @@
 //! What a plan costs: imbalance, bytes by link class, bounds. Reports, not decisions.
 
+use crate::error::Error;
 use crate::ids::WorkerId;
-use crate::plan::PoolPlan;
+use crate::plan::{Measured, PoolPlan};
+use crate::tiles::{self, TileSet};
 use crate::topology::{Bandwidths, LinkClass, Topology};
 
 /// A plan in numbers. Loads are pairs × heads, sizes are bytes of one layer's forward exchange.
@@ -66,7 +68,7 @@ pub fn audit(plan: &PoolPlan, topology: Topology) -> Audit {
     let loads = plan.loads();
     let mut audit = Audit {
         work_total: loads.iter().sum(),
-        tile_bound: tile_bound(plan),
+        tile_bound: tiles::bound(&plan.tiles, workers),
         loads,
         home_loads,
         qo_bytes: 0,
@@ -172,6 +174,56 @@ impl Audit {
     }
 }
 
+/// A plan in measured times: beside work, where times or speeds were measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Times {
+    /// Weight of each worker: ticks by a table of costs, else work.
+    pub loads: Vec<u64>,
+    /// As if every tile stayed at home.
+    pub home_loads: Vec<u64>,
+    /// Largest weight/speed over all weight/all speed, less 1.
+    pub excess: f64,
+    /// As if every tile stayed at home.
+    pub home_excess: f64,
+}
+
+/// How long the workers of `plan` are busy by what was measured.
+///
+/// # Errors
+/// Tiles that are not of the plan's pool, times beyond 64 bits, or not one speed a worker.
+pub fn times(plan: &PoolPlan, measured: Measured<'_>) -> Result<Times, Error> {
+    let workers = plan.layout.workers() as usize;
+    let weights = match measured.costs {
+        Some(costs) => {
+            let tiles = plan.tiles.clone();
+            let tiles = TileSet::new(&plan.lengths, &plan.layout, &plan.heads, tiles)?;
+            tiles::reweigh(&tiles, &plan.heads, plan.mask, costs)?
+        }
+        None => plan.tiles.iter().map(|tile| tile.work).collect(),
+    };
+    if let Some(speeds) = measured.speeds {
+        speeds.check_workers(plan.layout.workers())?;
+    }
+    let (mut loads, mut home_loads) = (vec![0; workers], vec![0; workers]);
+    for ((tile, worker), weight) in plan.tiles.iter().zip(&plan.workers).zip(weights) {
+        loads[worker.index()] += weight;
+        home_loads[tile.q_home.index()] += weight;
+    }
+    let of = |loads: &[u64]| match measured.speeds {
+        Some(speeds) => speeds.excess(loads),
+        None => {
+            let max = loads.iter().copied().max().unwrap_or(0);
+            excess(max, loads.iter().sum(), workers)
+        }
+    };
+    Ok(Times {
+        excess: of(&loads),
+        home_excess: of(&home_loads),
+        loads,
+        home_loads,
+    })
+}
+
 /// `load` over the mean of `total` in `parts`, less 1.
 #[must_use]
 pub fn excess(load: u64, total: u64, parts: usize) -> f64 {
@@ -179,19 +231,4 @@ pub fn excess(load: u64, total: u64, parts: usize) -> f64 {
         return 0.0;
     }
     load as f64 * parts as f64 / total as f64 - 1.0
-}
-
-fn tile_bound(plan: &PoolPlan) -> u64 {
-    let workers = plan.layout.workers() as usize;
-    let mut work: Vec<u64> = plan.tiles.iter().map(|tile| tile.work).collect();
-    work.sort_unstable_by(|a, b| b.cmp(a));
-    let mean = work.iter().sum::<u64>().div_ceil(workers as u64);
-    let heaviest = work.first().copied().unwrap_or(0);
-    // A sum of two tiles' work is part of the pool's total, which fits 64 bits.
-    let pair = if work.len() > workers {
-        work[workers - 1] + work[workers]
-    } else {
-        0
-    };
-    mean.max(heaviest).max(pair)
 }

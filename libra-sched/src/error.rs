@@ -137,6 +137,16 @@ pub enum Error {
         /// The value as text (floats have no total order to compare errors by).
         value: String,
     },
+    /// A measured time or speed that cannot be, or a table of them with a gap.
+    #[error("{what} is {value}, must be {legal}")]
+    BadMeasurement {
+        /// Which entry.
+        what: String,
+        /// The value as text.
+        value: String,
+        /// What would be legal.
+        legal: String,
+    },
     /// A slack that is not a finite fraction.
     #[error("slack {value:?} is not a number from 0 to {limit} (0.03 allows 3 % over the mean)")]
     BadSlack {

@@ -10,8 +10,8 @@ use crate::ids::WorkerId;
 use crate::layout::TokenLayout;
 use crate::lengths::PackedLengths;
 use crate::mask::Mask;
-use crate::placement::{self, Placer, Problem};
-use crate::tiles::{self, ShTile};
+use crate::placement::{self, Placement, Placer, Problem, Speeds};
+use crate::tiles::{self, CostTable, ShTile, TileSet, Tiling};
 
 /// How to plan a pool, beside its lengths, layout and heads. Every combination is legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct PlanConfig {
     pub mask: Mask,
     /// Tokens of a block, B.
     pub block_tokens: u32,
+    /// Whether blocks stay as they are cut.
+    pub tiling: Tiling,
     /// Who places the tiles.
     pub placer: Placer,
     /// How much of a KV group is fetched.
@@ -33,13 +35,14 @@ pub struct PlanConfig {
 }
 
 impl PlanConfig {
-    /// Causal, Alg. 2 with the paper's slack, whole groups from their homes, bf16, no limit on what
-    /// a worker receives.
+    /// Causal, fixed tiles, Alg. 2 with the paper's slack, whole groups from their homes, bf16, no
+    /// limit on what a worker receives.
     #[must_use]
     pub const fn paper(block_tokens: u32) -> Self {
         Self {
             mask: Mask::Causal,
             block_tokens,
+            tiling: Tiling::Fixed,
             placer: Placer::Paper(placement::Slack::PAPER),
             kv_fetch: KvFetch::Whole,
             kv_route: KvRoute::Direct,
@@ -47,6 +50,15 @@ impl PlanConfig {
             max_recv_bytes: None,
         }
     }
+}
+
+/// What was measured on the machines, where it is to decide beside exact work.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured<'a> {
+    /// Tiles are placed by the time that this table says, not by work.
+    pub costs: Option<&'a CostTable>,
+    /// Workers get tiles in proportion to their speeds.
+    pub speeds: Option<&'a Speeds>,
 }
 
 /// Everything an executor needs, explicit: it never has to plan.
@@ -86,6 +98,12 @@ pub struct PoolPlan {
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     placement: placement::Scratch,
+    exchange: exchange::Scratch,
+    runs: Vec<u32>,
+    weights: Vec<u64>,
+    old_tiles: Vec<ShTile>,
+    edges: Vec<u32>,
+    open: Vec<usize>,
 }
 
 /// Plans one pool: cut, place, derive the exchange.
@@ -125,16 +143,48 @@ pub fn plan_pool_with(
     heads: &HeadSplit,
     config: &PlanConfig,
 ) -> Result<PoolPlan, Error> {
-    let problem = Problem::new(pool, layout, heads, config.bytes)?;
-    let memory = &mut scratch.placement;
+    let measured = Measured::default();
+    plan_pool_measured(scratch, pool, layout, heads, config, measured)
+}
+
+/// As [`plan_pool_with`], placing by what was measured: measured times decide in the place of work,
+/// which the plan records all the same, and slow workers get less.
+///
+/// # Errors
+/// As [`plan_pool`], times that add up beyond 64 bits, measured times for a placer that cuts its own
+/// runs, or not one speed a worker.
+pub fn plan_pool_measured(
+    scratch: &mut Scratch,
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    config: &PlanConfig,
+    measured: Measured<'_>,
+) -> Result<PoolPlan, Error> {
+    let mut problem = Problem::new(pool, layout, heads, config.bytes)?;
+    if let Some(speeds) = measured.speeds {
+        problem = problem.with_speeds(speeds)?;
+    }
     let (tiles, placed) = if let Placer::Export(slack, topology) = config.placer {
-        placement::export_with(memory, &problem, config.mask, topology, slack)?
+        if measured.costs.is_some() {
+            return Err(Error::UnknownName {
+                what: "placer by measured times",
+                value: "export".to_owned(),
+                legal: "home, paper, head-shard",
+            });
+        }
+        placement::export_with(
+            &mut scratch.placement,
+            &problem,
+            config.mask,
+            topology,
+            slack,
+        )?
     } else {
-        let tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
-        let placed = placement::place_with(memory, &problem, &tiles, config.placer)?;
-        (tiles, placed)
+        cut_and_place(scratch, &problem, config, measured.costs)?
     };
-    let direct = exchange::derive(
+    let direct = exchange::derive_with(
+        &mut scratch.exchange,
         pool,
         layout,
         heads,
@@ -144,15 +194,18 @@ pub fn plan_pool_with(
         config.kv_fetch,
     )?;
     let exchange = exchange::route(direct, heads, &tiles, config.kv_route)?;
+    placement::give_back(&mut scratch.placement, placed.loads);
+    let (tiles, lengths, runs) = tiles.into_parts();
+    scratch.runs = runs;
     let plan = PoolPlan {
-        lengths: pool.clone(),
+        lengths,
         layout: layout.clone(),
         heads: heads.clone(),
         mask: config.mask,
         kv_fetch: config.kv_fetch,
         kv_route: config.kv_route,
         bytes: config.bytes,
-        tiles: tiles.into_vec(),
+        tiles,
         workers: placed.workers,
         q_chunks: (0..heads.q_heads())
             .map(|head| heads.chunk_of_head(head))
@@ -166,6 +219,91 @@ pub fn plan_pool_with(
         check_received(&plan, limit)?;
     }
     Ok(plan)
+}
+
+/// Tiles of fixed blocks, or adaptive ones, and their workers.
+fn cut_and_place(
+    scratch: &mut Scratch,
+    problem: &Problem<'_>,
+    config: &PlanConfig,
+    costs: Option<&CostTable>,
+) -> Result<(TileSet, Placement), Error> {
+    let (pool, layout, heads) = problem.parts();
+    let (runs, block) = (std::mem::take(&mut scratch.runs), config.block_tokens);
+    let mut tiles = tiles::cut_with(runs, pool, layout, heads, config.mask, block)?;
+    if config.tiling == Tiling::Adaptive {
+        split_heavy(scratch, &mut tiles, layout, heads, config)?;
+    }
+    let weights = &mut scratch.weights;
+    if let Some(costs) = costs {
+        tiles::reweigh_with(weights, &tiles, heads, config.mask, costs)?;
+        tiles.swap_work(weights)?;
+    }
+    let mut placed = placement::place_with(&mut scratch.placement, problem, &tiles, config.placer)?;
+    if costs.is_some() {
+        tiles.swap_work(weights)?;
+    }
+    if config.tiling == Tiling::Adaptive {
+        tiles.merge_with(&mut scratch.open, layout, &mut placed.workers)?;
+    }
+    Ok((tiles, placed))
+}
+
+/// A worker is filled with at least so many tiles where tiles are adaptive. Halves of a target would
+/// do were every worker filled by two; with thirds the greedy placer kept within the slack wherever
+/// it was tried, and smaller parts moved as much.
+const TILES_PER_TARGET: u64 = 3;
+
+/// Splits tiles that are heavy beside the placer's target.
+fn split_heavy(
+    scratch: &mut Scratch,
+    tiles: &mut TileSet,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    config: &PlanConfig,
+) -> Result<(), Error> {
+    // Others do not place by load: smaller tiles would change nothing for them.
+    let Placer::Paper(slack) = config.placer else {
+        return Ok(());
+    };
+    let target = slack.capacity(tiles.work_total(), layout.workers());
+    let limit = (target / TILES_PER_TARGET).max(1);
+    let Scratch {
+        old_tiles, edges, ..
+    } = scratch;
+    tiles.split_with(old_tiles, edges, heads, config.mask, limit)
+}
+
+/// How finely a pool's work is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granularity {
+    /// Number of tiles.
+    pub tiles: usize,
+    /// No placement of them has a heaviest worker below this: [`TileSet::bound`].
+    pub bound: u64,
+}
+
+/// The tiles that blocks give, and those that are placed as `config` says: the same where they are
+/// fixed.
+///
+/// # Errors
+/// As [`plan_pool`].
+pub fn granularity(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    config: &PlanConfig,
+) -> Result<[Granularity; 2], Error> {
+    let of = |tiles: &TileSet| Granularity {
+        tiles: tiles.len(),
+        bound: tiles.bound(),
+    };
+    let mut tiles = tiles::cut(pool, layout, heads, config.mask, config.block_tokens)?;
+    let fixed = of(&tiles);
+    if config.tiling == Tiling::Adaptive {
+        split_heavy(&mut Scratch::default(), &mut tiles, layout, heads, config)?;
+    }
+    Ok([fixed, of(&tiles)])
 }
 
 /// No worker may receive more than `limit` bytes of Q and KV.

@@ -8,9 +8,9 @@ use std::fmt::Write;
 use libra_sched::placement::{self, Problem};
 use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
-    BackwardMode, ElementBytes, Error, Fragment, HeadSplit, KvFetch, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, Proxy, SequenceId, Slack, TileSet, TokenLayout, Topology,
-    WindowShape, WorkerId, exchange, plan_pool, tiles,
+    BackwardMode, CostTable, ElementBytes, Error, Fragment, HeadSplit, KvFetch, LayoutKind, Mask,
+    PackedLengths, Placer, PlanConfig, Proxy, SequenceId, Slack, Speed, Speeds, TileSet, Tiling,
+    TokenLayout, Topology, WindowShape, WorkerId, exchange, plan_pool, tiles,
 };
 
 /// One line a request: what was asked, and the answer.
@@ -290,6 +290,107 @@ fn pools() {
 }
 
 #[test]
+fn measurements() {
+    let table = |lengths: &[u32], heads: &[u32], times: &[Vec<f64>]| {
+        CostTable::new(Mask::Causal, lengths, heads, times).map(drop)
+    };
+    let times = |time| vec![vec![1.0, 2.0], vec![3.0, time]];
+    let (lengths, heads) = ([128, 256], [8, 16]);
+    let text = answers(vec![
+        ("no lengths", table(&[], &heads, &[])),
+        ("no heads", table(&lengths, &[], &times(4.0))),
+        ("lengths that fall", table(&[256, 128], &heads, &times(4.0))),
+        ("a length twice", table(&[128, 128], &heads, &times(4.0))),
+        ("0 heads", table(&lengths, &[0, 8], &times(4.0))),
+        (
+            "a length beyond 2^30",
+            table(&[128, 1 << 31], &heads, &times(4.0)),
+        ),
+        ("a row too few", table(&lengths, &heads, &times(4.0)[..1])),
+        ("a column too many", table(&lengths, &[8], &times(4.0))),
+        ("a time of 0", table(&lengths, &heads, &times(0.0))),
+        ("a negative time", table(&lengths, &heads, &times(-4.0))),
+        (
+            "a time that is no number",
+            table(&lengths, &heads, &times(f64::NAN)),
+        ),
+        (
+            "an infinite time",
+            table(&lengths, &heads, &times(f64::INFINITY)),
+        ),
+        (
+            "a time too short for a rate",
+            table(&lengths, &heads, &times(1e-9)),
+        ),
+        (
+            "a time too long for a rate",
+            table(&lengths, &heads, &times(1e30)),
+        ),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    no lengths: number of lengths is 0, must be at least 1
+    no heads: number of head counts is 0, must be at least 1
+    lengths that fall: lengths[1] is 128, must be above 256: lengths rise
+    a length twice: lengths[1] is 128, must be above 128: lengths rise
+    0 heads: heads[0] is 0, must be above 0: heads rise
+    a length beyond 2^30: lengths is 2147483648, above the limit of 1073741824
+    a row too few: the number of entries in time_ns is 1, must be 2, one for each of lengths
+    a column too many: the number of entries in a row of time_ns is 2, must be 1, one for each of heads
+    a time of 0: time_ns[1][1] is 0.0, must be a time from 1e-7 to 1e12 ns for so many queries and heads
+    a negative time: time_ns[1][1] is -4.0, must be a time from 1e-7 to 1e12 ns for so many queries and heads
+    a time that is no number: time_ns[1][1] is NaN, must be a time from 1e-7 to 1e12 ns for so many queries and heads
+    an infinite time: time_ns[1][1] is inf, must be a time from 1e-7 to 1e12 ns for so many queries and heads
+    a time too short for a rate: time_ns[1][1] is 1e-9, must be a time from 1e-7 to 1e12 ns for so many queries and heads
+    a time too long for a rate: time_ns[1][1] is 1e30, must be a time from 1e-7 to 1e12 ns for so many queries and heads
+    ");
+
+    let pool = PackedLengths::new(12, [vec![8u64, 4], vec![3, 3, 3]]).unwrap();
+    let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 12, 2).unwrap();
+    let heads = HeadSplit::new(2, 2, 4, 4, 2, 1).unwrap();
+    let mut tiles = tiles::cut(&pool, &layout, &heads, Mask::Causal, 12).unwrap();
+    let dear = CostTable::new(Mask::Causal, &[1], &[1], &[vec![2e6]]).unwrap();
+    let long = PackedLengths::new(1 << 20, [vec![1u64 << 20]]).unwrap();
+    let long_layout = TokenLayout::new(LayoutKind::Contiguous, 1, 1 << 20, 1).unwrap();
+    let long = tiles::cut(&long, &long_layout, &heads, Mask::Causal, 1 << 20).unwrap();
+    let one_shard = HeadSplit::new(2, 2, 4, 4, 1, 1).unwrap();
+    let mut few = vec![1; tiles.len() - 1];
+    let mut much = vec![u64::MAX / 2; tiles.len()];
+    let problem = Problem::new(&pool, &layout, &heads, ElementBytes::BF16).unwrap();
+    let three = Speeds::new(vec![Speed::NOMINAL; 3]);
+    let text = answers(vec![
+        (
+            "time beyond 2^64",
+            tiles::reweigh(&long, &heads, Mask::Causal, &dear).map(drop),
+        ),
+        (
+            "tiles of another split",
+            tiles::reweigh(&tiles, &one_shard, Mask::Causal, &dear).map(drop),
+        ),
+        ("a weight too few", tiles.swap_work(&mut few)),
+        ("weights beyond 2^64", tiles.swap_work(&mut much)),
+        ("a speed too few", problem.with_speeds(&three).map(drop)),
+        ("a speed of 0", "0".parse::<Speed>().map(drop)),
+        (
+            "a speed that is no number",
+            "fast".parse::<Speed>().map(drop),
+        ),
+        ("a speed beyond 1000", "1000.1".parse::<Speed>().map(drop)),
+        ("a speed of 0 ppm", Speed::from_ppm(0).map(drop)),
+    ]);
+    insta::assert_snapshot!(text, @r#"
+    time beyond 2^64: time of a tile overflows 64 bits: 1099512676352000000000
+    tiles of another split: H is 2 in the tile set but 1 in the pool
+    a weight too few: number of tiles is 7 in the weights but 8 in the tile set
+    weights beyond 2^64: weight of the pool overflows 64 bits: 73786976294838206456
+    a speed too few: number of workers is 3 in the speeds but 4 in the pool
+    a speed of 0: a speed is "0", must be a number from 0.000001 to 1000 with up to six digits after the point
+    a speed that is no number: a speed is "fast", must be a number from 0.000001 to 1000 with up to six digits after the point
+    a speed beyond 1000: a speed is "1000.1", must be a number from 0.000001 to 1000 with up to six digits after the point
+    a speed of 0 ppm: a speed is 0 ppm, must be a number from 0.000001 to 1000 with up to six digits after the point
+    "#);
+}
+
+#[test]
 fn plans() {
     let pool = PackedLengths::new(12, [vec![8u64, 4], vec![3, 3, 3]]).unwrap();
     let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 12, 2).unwrap();
@@ -413,6 +514,18 @@ fn plans() {
         ("a tile of a slot that is not there", set(2)),
         ("a tile with samples of another slot", set(1)),
         ("tiles of another pool", place),
+        (
+            "a limit of 0",
+            tiles::split(&tiles, &heads, Mask::Causal, 0).map(drop),
+        ),
+        (
+            "a merge with a worker too few",
+            tiles::merge(&tiles, &layout, &[WorkerId(0)]).map(drop),
+        ),
+        (
+            "a merge in another layout",
+            tiles::merge(&tiles, &three, &vec![WorkerId(0); tiles.len()]).map(drop),
+        ),
     ]);
     insta::assert_snapshot!(text, @r"
     a worker too few: number of tiles is 8 in tiles but 1 in placement
@@ -420,6 +533,9 @@ fn plans() {
     a tile of a slot that is not there: slot 2 does not exist, there are 2
     a tile with samples of another slot: first sample is 0 in the tile but 2 in its slot
     tiles of another pool: length of a sample is 8 in the tile set but 6 in the pool
+    a limit of 0: limit of a tile's work is 0, must be at least 1
+    a merge with a worker too few: number of tiles is 8 in tiles but 1 in placement
+    a merge in another layout: 2 sequences given, 3 expected (slots of the layout)
     ");
 }
 
@@ -433,6 +549,7 @@ fn names_and_numbers() {
         ("layout", parsed::<LayoutKind>("ring")),
         ("vrsp", parsed::<Vrsp>("random")),
         ("kv", parsed::<KvFetch>("prefix")),
+        ("tiling", parsed::<Tiling>("free")),
         ("backward", parsed::<BackwardMode>("")),
         ("slack -0.1", parsed::<Slack>("-0.1")),
         ("slack 5 %", parsed::<Slack>("5%")),
@@ -448,6 +565,7 @@ fn names_and_numbers() {
     layout: layout "ring" is unknown; one of contiguous, zigzag
     vrsp: vrsp algorithm "random" is unknown; one of arrival, paper, certified
     kv: kv fetch "prefix" is unknown; one of whole, range
+    tiling: tiling "free" is unknown; one of fixed, adaptive
     backward: backward mode "" is unknown; one of recompute, stash, refetch
     slack -0.1: slack "-0.1" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
     slack 5 %: slack "5%" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)

@@ -1,70 +1,16 @@
 //! Decoding allocates in proportion to the bytes it is given, whatever they claim.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use libra_sched::{HeadSplit, LayoutKind, PackedLengths, PlanConfig, TokenLayout, plan_pool, wire};
 
+mod counting;
 #[path = "../../tests/src/plan_file.rs"]
 mod plan_file;
 
+use counting::asked;
 use plan_file::{ENTRY, HEADER, PlanFile, at, put_u32, put_u64, seal, section};
 
-/// The system's allocator, counting what this thread asks for.
-struct Counting;
-
-thread_local! {
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-    static TOTAL: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(freed: usize, taken: usize) {
-    LIVE.set(LIVE.get() + taken as isize - freed as isize);
-    PEAK.set(PEAK.get().max(LIVE.get()));
-    TOTAL.set(TOTAL.get() + taken as isize);
-}
-
-// SAFETY: every call is passed on unchanged to the system's allocator, whose contract is the same;
-// counting touches only cells of this thread that need no allocation and no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(0, layout.size());
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(layout.size(), 0);
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both blocks may exist while the contents move.
-        count(0, size);
-        count(layout.size(), 0);
-        // SAFETY: the caller's contract is passed on.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Peak and total of what decoding `bytes` asks for.
-fn asked(bytes: &[u8]) -> (usize, usize) {
-    LIVE.set(0);
-    PEAK.set(0);
-    TOTAL.set(0);
-    let decoded = wire::open(bytes);
-    let asked = (PEAK.get() as usize, TOTAL.get() as usize);
-    drop(decoded);
-    asked
-}
-
 fn assert_modest(what: &str, bytes: &[u8]) {
-    let (peak, total) = asked(bytes);
+    let (_, peak, total) = asked(|| wire::open(bytes));
     let limit = 4 * bytes.len() + 16 * 1024;
     assert!(
         peak <= limit && total <= limit,

@@ -2,7 +2,7 @@
 
 use libra_sched::{
     ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PoolPlan, Slack, TokenLayout, Topology, plan_pool,
+    PlanConfig, PoolPlan, Slack, Tiling, TokenLayout, Topology, plan_pool,
 };
 
 /// One pool to plan.
@@ -50,6 +50,7 @@ pub fn named() -> Vec<Named> {
         causal_ranges(),
         two_hops(),
         runs_on_nodes(),
+        adaptive_tiles(),
         full_zigzag_shared_kv(),
         tensor_ranks_without_slack(),
         uneven_heads_explicit_fragments(),
@@ -66,6 +67,7 @@ fn config(mask: Mask, block_tokens: u32, placer: Placer, bytes: ElementBytes) ->
         bytes,
         kv_fetch: KvFetch::Whole,
         kv_route: KvRoute::Direct,
+        tiling: Tiling::Fixed,
         max_recv_bytes: None,
     }
 }
@@ -136,6 +138,23 @@ fn runs_on_nodes() -> Named {
                 kv_fetch: KvFetch::Range,
                 kv_route: KvRoute::Node(nodes),
                 ..PlanConfig::paper(1)
+            },
+            pool,
+        },
+    }
+}
+
+/// One long sample whose tiles are split, and short ones whose tiles are merged where they stay.
+fn adaptive_tiles() -> Named {
+    let pool = lengths(include_str!("../golden/adaptive_tiles.lengths.txt"));
+    Named {
+        name: "adaptive_tiles",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(4, 2, [4, 4], 2, 2),
+            config: PlanConfig {
+                tiling: Tiling::Adaptive,
+                ..PlanConfig::paper(4)
             },
             pool,
         },

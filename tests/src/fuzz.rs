@@ -6,8 +6,8 @@ use libra_sched::error::divisors;
 use libra_sched::vrsp::{self as sched_vrsp, Vrsp, lower_bound};
 use libra_sched::{
     BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, PlanId, PoolId, PoolPlan, Slack, TokenLayout, Topology,
-    reverse, verify, wire,
+    PackedLengths, Placer, PlanConfig, PlanId, PoolId, PoolPlan, Slack, Tiling, TokenLayout,
+    Topology, reverse, verify, wire,
 };
 
 use crate::cases::Case;
@@ -67,7 +67,8 @@ pub fn plan_verify(bytes: &[u8]) {
     let plan = case.plan();
     let violations = verify::check(&plan);
     assert!(violations.is_empty(), "{case:?}: {violations:?}");
-    if let Placer::Paper(slack) = config.placer {
+    // Merged tiles are not those that were placed.
+    if let (Placer::Paper(slack), Tiling::Fixed) = (config.placer, config.tiling) {
         let twin = twins::placement::place(pool, layout, heads, config.bytes, &plan.tiles, slack);
         assert_eq!(
             (&plan.workers, &plan.loads()),
@@ -210,6 +211,7 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
             gpus => KvRoute::Node(Topology::new(gpus).expect("positive")),
         },
         max_recv_bytes: None,
+        tiling: *u.choose(&Tiling::ALL)?,
     };
     Ok(Case {
         pool,

@@ -1,6 +1,7 @@
 //! Slow twins: literal transcriptions that share no code with the library beyond its value types.
 
 pub mod brute;
+pub mod costs;
 pub mod exchange;
 pub mod placement;
 pub mod relay;

@@ -27,7 +27,30 @@ pub fn place(
     tiles: &[ShTile],
     slack: Slack,
 ) -> (Vec<WorkerId>, Vec<u64>) {
+    let speeds = vec![1; layout.workers() as usize];
+    place_by_speed(pool, layout, heads, bytes, tiles, slack, &speeds)
+}
+
+/// As [`place`] on workers of whole-numbered `speeds`: a worker's target is its part of the load by
+/// speed, and lighter is who would be done sooner.
+pub fn place_by_speed(
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    bytes: ElementBytes,
+    tiles: &[ShTile],
+    slack: Slack,
+    speeds: &[u32],
+) -> (Vec<WorkerId>, Vec<u64>) {
     let workers = layout.workers() as usize;
+    let all: u128 = speeds.iter().map(|&speed| u128::from(speed)).sum();
+    // Work over speed as a whole number: times the product of all speeds but this one, where the
+    // product of those that occur is enough.
+    let mut kinds = speeds.to_vec();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let product: u128 = kinds.iter().map(|&speed| u128::from(speed)).product();
+    let time = |load: u64, worker: usize| u128::from(load) * (product / u128::from(speeds[worker]));
     let groups = pool.samples() * heads.span_count() as usize;
     let mut run = Algorithm {
         pool,
@@ -45,12 +68,22 @@ pub fn place(
     for id in order {
         let tile = &tiles[id];
         let with_headroom: Vec<usize> = (0..workers)
-            .filter(|&r| fits(run.loads[r], tile.work, total, workers, slack))
+            .filter(|&r| {
+                fits(
+                    run.loads[r],
+                    tile.work,
+                    total,
+                    (speeds[r].into(), all),
+                    slack,
+                )
+            })
             .collect();
         let winner = if with_headroom.is_empty() {
-            (0..workers).min_by_key(|&r| (run.loads[r], run.delta_comm(tile, r), r))
+            let done = |r: usize| time(run.loads[r] + tile.work, r);
+            (0..workers).min_by_key(|&r| (done(r), run.delta_comm(tile, r), r))
         } else {
-            let price = |&r: &usize| (run.delta_comm(tile, r), run.loads[r], r);
+            let done = |r: usize| time(run.loads[r] + tile.work, r);
+            let price = |&r: &usize| (run.delta_comm(tile, r), done(r), r);
             with_headroom.into_iter().min_by_key(price)
         };
         let winner = winner.expect("a pool has a worker");
@@ -63,14 +96,14 @@ pub fn place(
     (assigned, run.loads)
 }
 
-/// `load + work <= (1 + slack) * total / workers`, without division.
-fn fits(load: u64, work: u64, total: u64, workers: usize, slack: Slack) -> bool {
+/// `load + work <= (1 + slack) * total * speed / sum of speeds`, without division.
+fn fits(load: u64, work: u64, total: u64, (speed, all): (u128, u128), slack: Slack) -> bool {
     if slack == Slack::UNBOUNDED {
         return true;
     }
     let parts = 1_000_000;
-    let left = (u128::from(load) + u128::from(work)) * workers as u128 * parts;
-    let right = (parts + u128::from(slack.ppm())) * u128::from(total);
+    let left = (u128::from(load) + u128::from(work)) * all * parts;
+    let right = (parts + u128::from(slack.ppm())) * u128::from(total) * speed;
     left <= right
 }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use libra_sched::vrsp::Vrsp;
-use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack};
+use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack, Tiling};
 
 use super::values::{
     Backend, Dtype, Pack, Placement, ProxyKind, Route, backward_modes, count, count_u32,
-    kv_fetches, layouts, masks, positive_count, seconds, vrsps,
+    kv_fetches, layouts, masks, positive_count, seconds, tilings, vrsps,
 };
 use crate::preset::Preset;
 use crate::workload::Distribution;
@@ -122,12 +122,21 @@ pub(crate) struct PlanArgs {
     /// Which way K and V take [default: direct]
     #[arg(long, value_enum)]
     pub(crate) kv_route: Option<Route>,
+    /// Whether blocks stay as they are cut, or are split where heavy and merged at home [default: fixed]
+    #[arg(long, value_parser = tilings())]
+    pub(crate) tiles: Option<Tiling>,
     /// Who groups sequences into pools
     #[arg(long, value_parser = vrsps())]
     pub(crate) vrsp: Option<Vrsp>,
     /// Who places tiles on workers
     #[arg(long, value_enum)]
     pub(crate) placement: Option<Placement>,
+    /// Measured times of attention, in JSON: tiles are placed by time instead of work
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<String>,
+    /// Speeds of workers where they differ, 1 for the nominal: WORKER=SPEED,... or a file with one a line
+    #[arg(long, value_name = "SPEEDS")]
+    pub(crate) speeds: Option<String>,
     /// What VRSP takes for the work of a sequence
     #[arg(long, value_enum)]
     pub(crate) proxy: Option<ProxyKind>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use libra_sched::vrsp::Vrsp;
-use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask};
+use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Tiling};
 
 use crate::units::parse_count;
 
@@ -145,6 +145,11 @@ pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutKind> {
 /// As [`masks`].
 pub(super) fn vrsps() -> impl TypedValueParser<Value = Vrsp> {
     PossibleValuesParser::new(["arrival", "paper", "certified"]).try_map(|name| name.parse())
+}
+
+/// As [`masks`].
+pub(super) fn tilings() -> impl TypedValueParser<Value = Tiling> {
+    PossibleValuesParser::new(["fixed", "adaptive"]).try_map(|name| name.parse())
 }
 
 /// As [`masks`].

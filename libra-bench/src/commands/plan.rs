@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use libra_sched::wire;
+use libra_sched::{Tiling, wire};
 use serde_json::{Value, json};
 
 use super::{Context, Outcome, code, excess, percent};
 use crate::cli::{ClusterArgs, PlanArgs, WindowArgs, WorkloadArgs};
 use crate::failure::Failure;
-use crate::measure::{Inter, PoolCase, Source, Summary, WindowPlan, Windows};
+use crate::measure::{AdaptiveCase, Inter, PoolCase, Source, Summary, WindowPlan, Windows};
 use crate::preset::{Settings, Shapes, command_line};
 use crate::report::{Column, PROGRAM, Report, Table};
 use crate::units::{format_bytes, format_count};
@@ -65,6 +65,7 @@ pub(super) fn run(
     report.table(pool_table(context, &done.pools));
     report.note("");
     add_summary(context, &mut report, &done);
+    add_granularity(&mut report, &settings, &done.pools);
     report.reproduce(report.reproduce.clone());
     if context.global.no_timings {
         done.forget_times();
@@ -189,6 +190,9 @@ fn pool_table(context: &Context, pools: &[PoolCase]) -> Table {
 pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned) {
     let summary = Summary::new(&done.inters, &done.pools);
     report.note("imbalance: heaviest over mean, less 1; 0 is perfect");
+    if summary.time_excess.is_some() {
+        report.note("time: by measured costs and speeds; bounds are known for work alone");
+    }
     report.table(balance_table(&summary));
     report
         .note("without libra: pools in arrival order, every tile computed where its queries live");
@@ -219,6 +223,48 @@ pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned
         value["plan_ns_median"] = Value::Null;
     }
     report.more.insert("summary".to_owned(), value);
+}
+
+/// What adaptive tiles did, and what to do where fixed ones stand in the way.
+fn add_granularity(report: &mut Report, settings: &Settings, pools: &[PoolCase]) {
+    let adaptive: Vec<_> = (pools.iter())
+        .filter_map(|pool| Some((pool, pool.adaptive.as_ref()?)))
+        .collect();
+    if !adaptive.is_empty() {
+        let mean = |of: fn(&(&PoolCase, &AdaptiveCase)) -> usize| {
+            adaptive.iter().map(of).sum::<usize>() / adaptive.len()
+        };
+        let worst = |of: fn(&(&PoolCase, &AdaptiveCase)) -> f64| {
+            excess(adaptive.iter().map(of).fold(0.0, f64::max))
+        };
+        report.note(format!(
+            "adaptive tiles, mean of {}: {} as cut, {} after splits, {} after merges; at best, worst: {}, then {}",
+            adaptive.len(),
+            mean(|(_, tiles)| tiles.fixed_tiles),
+            mean(|(_, tiles)| tiles.placed_tiles),
+            mean(|(pool, _)| pool.tiles),
+            worst(|(_, tiles)| tiles.fixed_bound_excess),
+            worst(|(pool, _)| pool.tile_bound_excess),
+        ));
+    }
+    let coarse = || pools.iter().filter_map(|pool| pool.coarse.as_ref());
+    if let Some(worst) = coarse().min_by_key(|coarse| coarse.safe_block_tokens) {
+        let or = match settings.tiles {
+            Tiling::Fixed => ", and so does --tiles adaptive",
+            _ => "",
+        };
+        report.note(format!(
+            "tiles too heavy for slack {} in {} of {} pools; B up to {} always does{or}",
+            settings.slack,
+            coarse().count(),
+            pools.len(),
+            worst.safe_block_tokens,
+        ));
+        report.note(format!(
+            "by H*L/(2*phi*CP), phi {:.2}, one block of {:.0} fills a mean worker; two should fit",
+            worst.phi, worst.rule_block_tokens,
+        ));
+    }
 }
 
 fn balance_table(summary: &Summary) -> Table {
@@ -258,6 +304,21 @@ fn balance_table(summary: &Summary) -> Table {
     ));
     let name = "workers of a pool, worst".to_owned();
     rows.push(row(name, [before.max, after.max, least.max], "these tiles"));
+    if let (Some(before), Some(after)) = (summary.home_time_excess, summary.time_excess) {
+        let mut row = |name: String, before, after| {
+            let cells = vec![
+                name,
+                excess(before),
+                excess(after),
+                "-".to_owned(),
+                "-".to_owned(),
+            ];
+            rows.push(cells);
+        };
+        let name = format!("time of workers, mean of {}", summary.pools);
+        row(name, before.mean, after.mean);
+        row("time of workers, worst".to_owned(), before.max, after.max);
+    }
     Table {
         columns: vec![
             Column::text("work of"),

@@ -12,4 +12,4 @@ pub(crate) use execute::{Exact, ExecuteOptions, MethodCase, execute, least};
 pub(crate) use pool::{Pool, scaled_pool};
 pub(crate) use source::{Source, packed_windows};
 pub(crate) use summary::Summary;
-pub(crate) use window::{Inter, PoolCase, WindowPlan, Windows};
+pub(crate) use window::{AdaptiveCase, Inter, PoolCase, WindowPlan, Windows};

@@ -2,7 +2,7 @@
 
 use libra_sched::{
     ElementBytes, Error, HeadSplit, KvFetch, KvRoute, PackedLengths, Placer, PlanConfig, PoolPlan,
-    TokenLayout, error, plan_pool,
+    TokenLayout, error, plan, plan_pool, plan_pool_measured,
 };
 
 use super::reference::Reference;
@@ -72,7 +72,14 @@ pub(crate) fn scaled_pool(
         ..shapes.plan
     };
     let layout = TokenLayout::new(settings.layout, slots, tokens, cp)?;
-    let libra = plan_pool(&lengths, &layout, &shapes.heads, &config)?;
+    let libra = plan_pool_measured(
+        &mut plan::Scratch::default(),
+        &lengths,
+        &layout,
+        &shapes.heads,
+        &config,
+        shapes.measured(),
+    )?;
     check_size(&libra, scale)?;
 
     let heads = ulysses_heads(&shapes.heads, cp).map_err(Failure::Ulysses)?;

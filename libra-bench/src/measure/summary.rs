@@ -50,6 +50,12 @@ pub(crate) struct Summary {
     pub(crate) intra_excess: Spread,
     /// What no placement of these tiles goes below.
     pub(crate) tile_bound_excess: Spread,
+    /// Busiest worker's time over the mean of a pool, less 1, with every tile at home; where measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) home_time_excess: Option<Spread>,
+    /// As placed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) time_excess: Option<Spread>,
     /// Per pool.
     pub(crate) qo_bytes_mean: u64,
     /// Per pool.
@@ -73,6 +79,10 @@ impl Summary {
     pub(crate) fn new(inters: &[Inter], pools: &[PoolCase]) -> Self {
         let over_windows = |of: fn(&Inter) -> f64| Spread::of(inters.iter().map(of));
         let over_pools = |of: fn(&PoolCase) -> f64| Spread::of(pools.iter().map(of));
+        let measured = |of: fn(&PoolCase) -> Option<f64>| {
+            let mut values = pools.iter().filter_map(of).peekable();
+            values.peek().is_some().then(|| Spread::of(values))
+        };
         let bytes = |of: fn(&PoolCase) -> u64| {
             let sum: u128 = pools.iter().map(|pool| u128::from(of(pool))).sum();
             (sum / pools.len().max(1) as u128) as u64
@@ -94,6 +104,8 @@ impl Summary {
             home_excess: over_pools(|pool| pool.home_excess),
             intra_excess: over_pools(|pool| pool.intra_excess),
             tile_bound_excess: over_pools(|pool| pool.tile_bound_excess),
+            home_time_excess: measured(|pool| pool.home_time_excess),
+            time_excess: measured(|pool| pool.time_excess),
             qo_bytes_mean: bytes(|pool| pool.qo_bytes),
             kv_bytes_mean: bytes(|pool| pool.kv_bytes),
             moved_bytes_mean: bytes(|pool| pool.moved_bytes),

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use libra_sched::plan::{PoolPlan, Scratch, plan_pool_with};
+use libra_sched::plan::{PoolPlan, Scratch, granularity, plan_pool_measured};
 use libra_sched::vrsp::{self, BoundKind, SequencePlacement};
 use libra_sched::wire::PlanId;
-use libra_sched::{PackedLengths, PoolId, Proxy, audit, verify};
+use libra_sched::{PackedLengths, Placer, PoolId, Proxy, SampleId, Slack, Tiling, audit, verify};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -89,6 +89,18 @@ pub(crate) struct PoolCase {
     pub(crate) intra_excess: f64,
     /// What no placement of these tiles goes below.
     pub(crate) tile_bound_excess: f64,
+    /// What became of tiles that adapt.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) adaptive: Option<AdaptiveCase>,
+    /// What smaller blocks would do, where the bound exceeds the slack.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) coarse: Option<CoarseCase>,
+    /// Busiest worker's time over the mean, less 1, were every tile at home; where times or speeds were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) home_time_excess: Option<f64>,
+    /// As placed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) time_excess: Option<f64>,
     /// Bytes of Q and O that move.
     pub(crate) qo_bytes: u64,
     /// Bytes of K and V that move.
@@ -107,6 +119,28 @@ pub(crate) struct PoolCase {
     pub(crate) busiest_port_bytes: u64,
     /// Time to cut, place and derive the exchange.
     pub(crate) plan_ns: Option<u64>,
+}
+
+/// Tiles that adapt: how many there are before the splits, and between splits and merges.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AdaptiveCase {
+    /// As cut.
+    pub(crate) fixed_tiles: usize,
+    /// As placed.
+    pub(crate) placed_tiles: usize,
+    /// What no placement of those as cut goes below.
+    pub(crate) fixed_bound_excess: f64,
+}
+
+/// Tiles that are too heavy for the slack.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct CoarseCase {
+    /// Heaviest over mean sequence of the pool.
+    pub(crate) phi: f64,
+    /// H·L/(2φ·CP): tokens of a block whose last tile fills a mean worker where one sample fills the heaviest sequence.
+    pub(crate) rule_block_tokens: f64,
+    /// Tokens of a block of which any two tiles fit a mean worker.
+    pub(crate) safe_block_tokens: u64,
 }
 
 impl Windows {
@@ -227,12 +261,13 @@ impl WindowPlan {
     ) -> Result<(PoolCase, PoolPlan), Failure> {
         let lengths = self.pool_lengths(pool)?;
         let begin = Instant::now();
-        let plan = plan_pool_with(
+        let plan = plan_pool_measured(
             scratch,
             &lengths,
             &shapes.layout,
             &shapes.heads,
             &shapes.plan,
+            shapes.measured(),
         )?;
         let plan_ns = nanoseconds(begin);
         if let [first, rest @ ..] = &verify::check(&plan)[..] {
@@ -244,6 +279,25 @@ impl WindowPlan {
             });
         }
         let audit = audit::audit(&plan, shapes.topology);
+        let is_measured = shapes.costs.is_some() || shapes.speeds.is_some();
+        let times = match is_measured {
+            true => Some(audit::times(&plan, shapes.measured())?),
+            false => None,
+        };
+        let mut adaptive = None;
+        let mut tile_bound_excess = audit.tile_bound_excess();
+        if shapes.plan.tiling == Tiling::Adaptive {
+            let [fixed, placed] =
+                granularity(&lengths, &shapes.layout, &shapes.heads, &shapes.plan)?;
+            let excess = |bound| audit::excess(bound, audit.work_total, audit.loads.len());
+            // Merged tiles stay at home: they bind nobody.
+            tile_bound_excess = excess(placed.bound);
+            adaptive = Some(AdaptiveCase {
+                fixed_tiles: fixed.tiles,
+                placed_tiles: placed.tiles,
+                fixed_bound_excess: excess(fixed.bound),
+            });
+        }
         let largest = |bytes: &[u64]| bytes.iter().copied().max().unwrap_or(0);
         let case = PoolCase {
             window: self.window,
@@ -260,7 +314,11 @@ impl WindowPlan {
             pool_excess: self.inter.pool_excess[pool as usize],
             home_excess: audit.home_excess(),
             intra_excess: audit.intra_excess(),
-            tile_bound_excess: audit.tile_bound_excess(),
+            tile_bound_excess,
+            adaptive,
+            coarse: coarse(&lengths, shapes, tile_bound_excess)?,
+            home_time_excess: times.as_ref().map(|times| times.home_excess),
+            time_excess: times.as_ref().map(|times| times.excess),
             qo_bytes: audit.qo_bytes,
             kv_bytes: audit.kv_bytes,
             moved_bytes: audit.moved_bytes(),
@@ -273,6 +331,36 @@ impl WindowPlan {
         };
         Ok((case, plan))
     }
+}
+
+/// What smaller blocks would do, where the tiles' bound exceeds the slack.
+fn coarse(
+    lengths: &PackedLengths,
+    shapes: &Shapes,
+    bound_excess: f64,
+) -> Result<Option<CoarseCase>, Failure> {
+    let Placer::Paper(slack) = shapes.plan.placer else {
+        return Ok(None);
+    };
+    if slack == Slack::UNBOUNDED || bound_excess <= f64::from(slack.ppm()) / 1e6 {
+        return Ok(None);
+    }
+    let mask = shapes.plan.mask;
+    let work = lengths.work(Proxy::Pairs(mask))?;
+    let total: u128 = work.iter().map(|&work| u128::from(work)).sum();
+    let heaviest = work.iter().copied().max().unwrap_or(0);
+    let phi = heaviest as f64 * work.len() as f64 / total as f64;
+    let samples = (0..lengths.samples()).map(|sample| lengths.length(SampleId::new(sample)));
+    let longest = samples.max().unwrap_or(1);
+    let (shards, cp) = (shapes.heads.shards(), shapes.window.cp());
+    // A query reads its sample at most: blocks of so many tokens have half a mean worker's work.
+    let share = 2 * work.len() as u128 * u128::from(cp) * u128::from(longest);
+    Ok(Some(CoarseCase {
+        phi,
+        rule_block_tokens: f64::from(shards) * f64::from(lengths.seq_tokens())
+            / (2.0 * phi * f64::from(cp)),
+        safe_block_tokens: (u128::from(shards) * total / share) as u64,
+    }))
 }
 
 fn nanoseconds(since: Instant) -> u64 {

@@ -160,7 +160,7 @@ fn numbers_and_names_must_be_legal() {
         ("--mask window", "[possible values: causal, full]"),
         (
             "--placement best",
-            "[possible values: home, paper, head-shard]",
+            "[possible values: home, paper, head-shard, export]",
         ),
         (
             "--dist normal:1",
@@ -334,4 +334,93 @@ fn counts_that_make_no_sense_are_usage_errors() {
         assert_eq!(done.code, 2, "{flags}");
         assert!(done.stderr.contains(legal), "{}", done.stderr);
     }
+}
+
+#[test]
+fn measurements_must_be_possible() {
+    let table = |time: &str| {
+        format!(
+            "{{\n\"mask\": \"causal\",\n\"lengths\": [128],\n\"heads\": [8],\n\"time_ns\": [[{time}]]\n}}"
+        )
+    };
+    for (text, message) in [
+        (
+            table("0"),
+            "c.json: time_ns[0][0] is 0.0, must be a time from 2e-8 to 1e11 ns for so many queries and heads",
+        ),
+        (
+            table("\"fast\""),
+            "c.json: is no table of costs: invalid type: string \"fast\", expected f64 at line 5 column 19",
+        ),
+        (
+            table("1").replace("heads", "head"),
+            "c.json: is no table of costs: unknown field `head`, expected one of \
+             `about`, `mask`, `lengths`, `heads`, `time_ns` at line 4 column 6",
+        ),
+        (
+            table("1").replace("causal", "sparse"),
+            "c.json: mask \"sparse\" is unknown; one of causal, full",
+        ),
+        (
+            table("1").replace("[128]", "[128, 256]"),
+            "c.json: the number of entries in time_ns is 1, must be 2, one for each of lengths",
+        ),
+    ] {
+        let folder = folder("c.json", text.as_bytes());
+        let done = run_at(folder.path(), &["plan", "linux-6.1", "--costs", "c.json"]);
+        refused(&done, 3, &format!("error: {message}"));
+    }
+    for (file, message) in [
+        (
+            "1\n# a comment\n\n-1 # slow\n",
+            "speeds.txt, line 4: a speed is \"-1\", must be a number from 0.000001 to 1000 \
+             with up to six digits after the point",
+        ),
+        (
+            "1\n0.5\n",
+            "number of workers is 2 in the speeds but 64 in the pool",
+        ),
+    ] {
+        let folder = folder("speeds.txt", file.as_bytes());
+        let done = run_at(
+            folder.path(),
+            &["plan", "linux-6.1", "--speeds", "speeds.txt"],
+        );
+        refused(&done, 3, &format!("error: {message}"));
+    }
+    for (speeds, message) in [
+        (
+            "64=1",
+            "--speeds: `64=1` gives no worker a speed; workers are 0 to 63",
+        ),
+        (
+            "1=0.5,1=1",
+            "--speeds: `1=1` gives no worker a speed; worker 1 is named before",
+        ),
+        (
+            "1=0.5,2",
+            "--speeds: `2` gives no worker a speed; legal is WORKER=SPEED such as 3=0.8",
+        ),
+        (
+            "1=0",
+            "--speeds, 1=0: a speed is \"0\", must be a number from 0.000001 to 1000 \
+             with up to six digits after the point",
+        ),
+    ] {
+        let line = format!("plan linux-6.1 --speeds {speeds}");
+        refuses(&line, 3, &format!("error: {message}"));
+    }
+    let done = run("plan linux-6.1 --costs nowhere.json");
+    assert!(
+        done.stderr
+            .starts_with("error: nowhere.json: cannot be read: "),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(done.code, 3);
+    refuses(
+        "plan linux-6.1 --costs src",
+        3,
+        "error: src: cannot be read: legal is a regular file of at most 16777216 bytes",
+    );
 }

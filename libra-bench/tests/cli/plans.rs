@@ -296,3 +296,68 @@ fn numbers_do_not_depend_on_the_form_in_which_lengths_come() {
     });
     assert!(ids[0] == ids[1] && ids[0] == ids[2]);
 }
+
+#[test]
+fn measured_times_and_speeds_are_told_and_equal_speeds_change_nothing() {
+    let line = "plan linux-6.1 --tokens 64K --gbs 32 -B 1K -H 4";
+    let ids = |report: &Value| -> Vec<Value> {
+        let cases = report["cases"].as_array().expect("cases");
+        cases.iter().map(|case| case["plan_id"].clone()).collect()
+    };
+    let plain = json(line);
+    assert_eq!(plain["cases"][0].get("time_excess"), None);
+    assert_eq!(plain["summary"].get("time_excess"), None);
+
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("speeds.txt");
+    fs::write(&file, "0.9\n".repeat(64)).expect("written");
+    let equal = json(&format!("{line} --speeds {}", file.display()));
+    assert_eq!(ids(&equal), ids(&plain));
+
+    let costs = "--costs ../docs/src/data/costs-h100.json";
+    let measured = json(&format!("{line} {costs} --speeds 3=0.5,9=0.25"));
+    assert_ne!(ids(&measured), ids(&plain));
+    assert_eq!(measured["config"]["speeds"], "3=0.5,9=0.25");
+    for case in measured["cases"].as_array().expect("cases") {
+        let number = |name: &str| case[name].as_f64().expect("a number");
+        assert!(number("time_excess") <= 0.031, "{case}");
+        assert!(number("home_time_excess") > number("time_excess"));
+        // Who takes less time here does more work than others there.
+        assert!(number("intra_excess") > number("time_excess"));
+    }
+}
+
+#[test]
+fn adaptive_tiles_reach_the_slack_that_fixed_ones_miss() {
+    let line = "plan linux-6.1 --tokens 64K --gbs 32 -B 4K -H 1";
+    let (fixed, adaptive) = (json(line), json(&format!("{line} --tiles adaptive")));
+    let number = |case: &Value, name: &str| case[name].as_f64().expect("a number");
+    let cases = |report: &Value| report["cases"].as_array().expect("cases").clone();
+    let mut missed = 0;
+    for (fixed, adaptive) in cases(&fixed).iter().zip(cases(&adaptive)) {
+        assert_eq!(number(&adaptive, "fixed_tiles"), number(fixed, "tiles"));
+        assert_eq!(
+            number(&adaptive, "fixed_bound_excess"),
+            number(fixed, "tile_bound_excess")
+        );
+        assert!(number(&adaptive, "placed_tiles") >= number(fixed, "tiles"));
+        assert!(number(&adaptive, "tiles") < number(&adaptive, "placed_tiles"));
+        assert!(number(&adaptive, "intra_excess") <= 0.031, "{adaptive}");
+        let misses = number(fixed, "tile_bound_excess") > 0.03;
+        missed += usize::from(misses);
+        assert_eq!(fixed.get("safe_block_tokens").is_some(), misses);
+        assert_eq!(fixed.get("fixed_tiles"), None);
+    }
+    assert!(missed > 0);
+
+    // The block that is said to do does.
+    let safe = cases(&fixed)
+        .iter()
+        .filter_map(|case| case["safe_block_tokens"].as_u64())
+        .min()
+        .expect("a pool misses the slack");
+    let line = format!("plan linux-6.1 --tokens 64K --gbs 32 -B {safe} -H 1");
+    for case in cases(&json(&line)) {
+        assert!(number(&case, "tile_bound_excess") < 1e-6, "{case}");
+    }
+}

@@ -22,6 +22,11 @@ fn tables() {
     insta::assert_snapshot!("plan", trimmed(&plan));
     let windows = stdout("plan linux-6.1 --preset tiny --windows 3 --no-timings");
     insta::assert_snapshot!("plan-windows", trimmed(&windows));
+    let measured = "--costs ../docs/src/data/costs-h100.json --speeds 3=0.8,17=0.5";
+    let measured = stdout(&format!("plan linux-6.1 -H 4 {measured} --no-timings"));
+    insta::assert_snapshot!("plan-measured", trimmed(&measured));
+    let adaptive = stdout("plan linux-6.1 --skip-windows 1 --tiles adaptive --no-timings");
+    insta::assert_snapshot!("plan-adaptive", trimmed(&adaptive));
     insta::assert_snapshot!("corpus", trimmed(&stdout("corpus linux-6.1")));
 
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -3,7 +3,7 @@
 
 use libra_sched::{
     BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, PoolPlan, Slack, TokenLayout, Topology, plan_pool,
+    PackedLengths, Placer, PlanConfig, PoolPlan, Slack, Tiling, TokenLayout, Topology, plan_pool,
 };
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ fn lengths(slots: u32, tokens: u32) -> impl Strategy<Value = PackedLengths> {
         .prop_map(move |s| PackedLengths::new(tokens.into(), s).expect("fits by construction"))
 }
 
-/// Any mask, layout, head split, chunk count, placer, block size and backward mode.
+/// Any mask, layout, head split, chunk count, placer, block size, tiling, route and backward mode.
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     (1..4u32, 8..28u32)
         .prop_flat_map(|(slots, tokens)| {
@@ -121,6 +121,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                 let config = PlanConfig {
                     mask: Mask::ALL[mask],
                     block_tokens: block,
+                    tiling: Tiling::ALL[(seed / 16 % 2) as usize],
                     placer,
                     bytes: ElementBytes::F64,
                     kv_fetch: KvFetch::ALL[(seed % 2) as usize],

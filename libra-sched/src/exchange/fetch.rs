@@ -10,6 +10,14 @@ use crate::lengths::PackedLengths;
 use crate::mask::Mask;
 use crate::tiles::ShTile;
 
+/// Memory that fetchers reuse.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Buffers {
+    fetched_by: Vec<u32>,
+    spans: Vec<(u32, WorkerId)>,
+    pub(super) moves: Vec<KvMove>,
+}
+
 /// Fetches for one destination after another.
 pub(super) struct Fetcher<'a> {
     pool: &'a PackedLengths,
@@ -25,19 +33,29 @@ pub(super) struct Fetcher<'a> {
 }
 
 impl<'a> Fetcher<'a> {
+    /// A fetcher in the memory of `buffers`, which [`Fetcher::into_buffers`] gives back.
     pub(super) fn new(
+        buffers: Buffers,
         pool: &'a PackedLengths,
         layout: &'a TokenLayout,
         heads: &'a HeadSplit,
     ) -> Self {
+        let Buffers {
+            mut fetched_by,
+            spans,
+            mut moves,
+        } = buffers;
+        fetched_by.clear();
+        fetched_by.resize(pool.samples() * heads.span_count() as usize, 0);
+        moves.clear();
         Self {
             pool,
             layout,
             heads,
-            fetched_by: vec![0; pool.samples() * heads.span_count() as usize],
+            fetched_by,
             read: Vec::new(),
-            spans: Vec::new(),
-            moves: Vec::new(),
+            spans,
+            moves,
         }
     }
 
@@ -45,8 +63,12 @@ impl<'a> Fetcher<'a> {
         &self.moves
     }
 
-    pub(super) fn into_moves(self) -> Vec<KvMove> {
-        self.moves
+    pub(super) fn into_buffers(self) -> Buffers {
+        Buffers {
+            fetched_by: self.fetched_by,
+            spans: self.spans,
+            moves: self.moves,
+        }
     }
 }
 

@@ -138,6 +138,16 @@ pub struct ExchangePlan {
     pub o: Vec<TileMove>,
 }
 
+/// Memory that [`derive_with`] reuses.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    fetch: fetch::Buffers,
+    /// Tiles of each worker in id order.
+    by_worker: Vec<u32>,
+    /// Where each worker's begin.
+    first: Vec<u32>,
+}
+
 /// Derives the moves for tiles placed on `workers` (one a tile).
 ///
 /// Q and O move exactly when a tile is away from home. Each destination receives, once, what
@@ -155,8 +165,33 @@ pub fn derive(
     mask: Mask,
     fetch: KvFetch,
 ) -> Result<ExchangePlan, Error> {
+    let scratch = &mut Scratch::default();
+    derive_with(scratch, pool, layout, heads, tiles, workers, mask, fetch)
+}
+
+/// As [`derive()`], reusing `scratch`; the moves do not depend on what it held.
+///
+/// # Errors
+/// As [`derive()`].
+#[allow(clippy::too_many_arguments)] // Those of `derive`, and the scratch.
+pub fn derive_with(
+    scratch: &mut Scratch,
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    tiles: &TileSet,
+    workers: &[WorkerId],
+    mask: Mask,
+    fetch: KvFetch,
+) -> Result<ExchangePlan, Error> {
     check(pool, layout, heads, tiles, workers)?;
     let mut plan = ExchangePlan::default();
+    let placed = tiles.iter().zip(workers);
+    let moves = placed
+        .filter(|(tile, worker)| **worker != tile.q_home)
+        .count();
+    plan.q.reserve_exact(moves);
+    plan.o.reserve_exact(moves);
     for (tile, (shape, &worker)) in (0..).map(TileId).zip(tiles.iter().zip(workers)) {
         if worker != shape.q_home {
             plan.q.push(TileMove {
@@ -171,8 +206,12 @@ pub fn derive(
             });
         }
     }
-    let mut fetcher = fetch::Fetcher::new(pool, layout, heads);
-    let (by_worker, first) = group_by_worker(workers, layout.workers());
+    let buffers = std::mem::take(&mut scratch.fetch);
+    let mut fetcher = fetch::Fetcher::new(buffers, pool, layout, heads);
+    let Scratch {
+        by_worker, first, ..
+    } = scratch;
+    group_by_worker(by_worker, first, workers, layout.workers());
     for dst in 0..layout.workers() {
         let own = &by_worker[first[dst as usize] as usize..first[dst as usize + 1] as usize];
         let begin = fetcher.moves().len();
@@ -186,7 +225,8 @@ pub fn derive(
             MAX_COUNT.into(),
         )?;
     }
-    plan.kv = fetcher.into_moves();
+    scratch.fetch = fetcher.into_buffers();
+    plan.kv = scratch.fetch.moves.clone();
     Ok(plan)
 }
 
@@ -222,19 +262,21 @@ fn check(
 }
 
 /// Tiles of each worker in id order, and where each worker's begin.
-fn group_by_worker(workers: &[WorkerId], count: u32) -> (Vec<u32>, Vec<u32>) {
-    let mut first = vec![0u32; count as usize + 1];
+fn group_by_worker(tiles: &mut Vec<u32>, first: &mut Vec<u32>, workers: &[WorkerId], count: u32) {
+    // Counts two places on, so that filling moves every begin one place on: to where it belongs.
+    first.clear();
+    first.resize(count as usize + 2, 0);
     for worker in workers {
-        first[worker.index() + 1] += 1;
+        first[worker.index() + 2] += 1;
     }
     for worker in 0..count as usize {
-        first[worker + 1] += first[worker];
+        first[worker + 2] += first[worker + 1];
     }
-    let mut next = first.clone();
-    let mut tiles = vec![0u32; workers.len()];
+    tiles.clear();
+    tiles.resize(workers.len(), 0);
     for (tile, worker) in (0..).zip(workers) {
-        tiles[next[worker.index()] as usize] = tile;
-        next[worker.index()] += 1;
+        let next = &mut first[worker.index() + 1];
+        tiles[*next as usize] = tile;
+        *next += 1;
     }
-    (tiles, first)
 }

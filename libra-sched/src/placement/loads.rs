@@ -85,9 +85,10 @@ impl<K: Key> Loads<K> {
     }
 
     /// Loads by worker.
-    pub(super) fn to_vec(&self) -> Vec<u64> {
+    pub(super) fn read(&self, into: &mut Vec<u64>) {
         let keys = &self.keys()[..self.workers];
-        keys.iter().map(|key| key.load(self.bits)).collect()
+        into.clear();
+        into.extend(keys.iter().map(|key| key.load(self.bits)));
     }
 
     /// The least (load, id).
@@ -117,14 +118,14 @@ mod tests {
     fn check<K: Key + Default>(workers: usize) {
         let mut loads = Loads::<K>::default();
         loads.reset(workers);
-        let mut state = 1u64;
+        let (mut state, mut all) = (1u64, Vec::new());
         for _ in 0..500 {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let worker = (state >> 33) as usize % workers;
             loads.add(worker as u32, state >> 61);
-            let all = loads.to_vec();
+            loads.read(&mut all);
             let least = (0..workers).min_by_key(|&w| (all[w], w));
             assert_eq!(Some(loads.lightest().worker(loads.bits()) as usize), least);
         }

@@ -11,6 +11,8 @@ mod home;
 mod loads;
 mod paper;
 mod slack;
+mod speeds;
+mod uneven;
 
 use crate::error::{Error, check_limit};
 use crate::heads::{ElementBytes, HeadSplit};
@@ -22,6 +24,7 @@ use crate::tiles::{ShTile, TileSet, check_pool};
 use crate::topology::Topology;
 
 pub use slack::Slack;
+pub use speeds::{Speed, Speeds, targets};
 
 /// Memory that [`place_with`] and [`export_with`] reuse.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +67,8 @@ pub struct Problem<'a> {
     layout: &'a TokenLayout,
     heads: &'a HeadSplit,
     bytes: ElementBytes,
+    /// `None` where all are equal.
+    speeds: Option<&'a Speeds>,
 }
 
 impl<'a> Problem<'a> {
@@ -98,7 +103,23 @@ impl<'a> Problem<'a> {
             layout,
             heads,
             bytes,
+            speeds: None,
         })
+    }
+
+    /// Lengths, layout and heads.
+    pub(crate) fn parts(&self) -> (&'a PackedLengths, &'a TokenLayout, &'a HeadSplit) {
+        (self.pool, self.layout, self.heads)
+    }
+
+    /// As this problem, on workers of these speeds. Equal speeds are as good as none.
+    ///
+    /// # Errors
+    /// Not one speed a worker.
+    pub fn with_speeds(self, speeds: &'a Speeds) -> Result<Self, Error> {
+        speeds.check_workers(self.layout.workers())?;
+        let speeds = Some(speeds).filter(|speeds| !speeds.are_equal());
+        Ok(Self { speeds, ..self })
     }
 }
 
@@ -124,10 +145,13 @@ pub fn place_with(
     tiles.check_belongs(problem.pool, problem.layout, problem.heads)?;
     match placer {
         Placer::Home => Ok(home::place(problem, tiles)),
-        Placer::Paper(slack) => {
-            let capacity = slack.capacity(tiles.work_total(), problem.layout.workers());
-            Ok(paper::place(&mut scratch.paper, problem, tiles, capacity))
-        }
+        Placer::Paper(slack) => Ok(match problem.speeds {
+            Some(speeds) => uneven::place(&mut scratch.paper, problem, tiles, speeds, slack),
+            None => {
+                let capacity = slack.capacity(tiles.work_total(), problem.layout.workers());
+                paper::place(&mut scratch.paper, problem, tiles, capacity)
+            }
+        }),
         Placer::HeadShard => head_shard::place(problem, tiles),
         Placer::Export(..) => Err(Error::UnknownName {
             what: "placer of given tiles",
@@ -156,10 +180,11 @@ pub fn export_with(
         .sum::<u128>()
         * u128::from(problem.heads.q_heads());
     let total = check_total("work of the pool", total)?;
-    let workers = problem.layout.workers();
+    let mut targets = targets(total, problem.layout.workers(), problem.speeds, slack);
     // Above the total no target changes anything.
-    let target = slack.capacity(total, workers).min(total);
-    let targets = vec![target; workers as usize];
+    targets
+        .iter_mut()
+        .for_each(|target| *target = total.min(*target));
     export::place(
         &mut scratch.export,
         problem,
@@ -168,6 +193,11 @@ pub fn export_with(
         &targets,
         total,
     )
+}
+
+/// Takes back the memory of a placement's loads.
+pub(crate) fn give_back(scratch: &mut Scratch, loads: Vec<u64>) {
+    scratch.paper.spare_loads = loads;
 }
 
 /// Sums the work that `workers` received.

@@ -26,10 +26,13 @@ use crate::tiles::{ShTile, TileSet};
 /// Memory that [`super::place_with`] reuses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
-    blocks: Blocks,
-    packed_order: Vec<u64>,
-    resident: Vec<u64>,
-    cells: Vec<Cell>,
+    pub(super) blocks: Blocks,
+    pub(super) packed_order: Vec<u64>,
+    pub(super) resident: Vec<u64>,
+    pub(super) cells: Vec<Cell>,
+    pub(super) prices: Vec<ShardPrice>,
+    /// Memory of loads that nobody reads any more.
+    pub(super) spare_loads: Vec<u64>,
     loads: Loads<u64>,
     wide_loads: Loads<u128>,
 }
@@ -46,6 +49,8 @@ pub(super) fn place(
         packed_order,
         resident,
         cells,
+        prices,
+        spare_loads,
         loads,
         wide_loads,
     } = scratch;
@@ -55,16 +60,27 @@ pub(super) fn place(
     let spans = problem.heads.span_count() as usize;
     resident.clear();
     resident.resize(blocks.unit_tokens.len() * spans * words, 0);
+    find_shard_prices(prices, problem);
     let shared = Shared {
         problem,
-        prices: shard_prices(problem),
+        prices,
         // No load passes the total, so this bound changes nothing but fits a key.
         capacity: capacity.min(tiles.work_total()),
         words,
         spans,
     };
+    let into = std::mem::take(spare_loads);
     if tiles.work_total().leading_zeros() >= id_bits(workers) {
-        run(shared, tiles, blocks, packed_order, resident, cells, loads)
+        run(
+            shared,
+            tiles,
+            blocks,
+            packed_order,
+            resident,
+            cells,
+            loads,
+            into,
+        )
     } else {
         run(
             shared,
@@ -74,11 +90,13 @@ pub(super) fn place(
             resident,
             cells,
             wide_loads,
+            into,
         )
     }
 }
 
 /// Every tile, heaviest first.
+#[allow(clippy::too_many_arguments)] // Parts of the scratch, borrowed one by one.
 fn run<K: Key>(
     shared: Shared<'_>,
     tiles: &[ShTile],
@@ -87,6 +105,7 @@ fn run<K: Key>(
     resident: &mut [u64],
     cells: &mut Vec<Cell>,
     loads: &mut Loads<K>,
+    mut into: Vec<u64>,
 ) -> Placement {
     loads.reset(shared.problem.layout.workers() as usize);
     let mut assigned = vec![WorkerId::default(); tiles.len()];
@@ -105,16 +124,17 @@ fn run<K: Key>(
             *worker = WorkerId(run.place(tile, block, units));
         }
     });
+    run.loads.read(&mut into);
     Placement {
         fallbacks: run.fallbacks,
-        loads: run.loads.to_vec(),
+        loads: into,
         workers: assigned,
     }
 }
 
 /// Visits blocks by (work desc, id asc): the tiles of a block are equal in work and consecutive in
 /// id.
-fn for_each_by_work(
+pub(super) fn for_each_by_work(
     tiles: &[ShTile],
     blocks: &[Block],
     packed: &mut Vec<u64>,
@@ -144,25 +164,56 @@ fn for_each_by_work(
 }
 
 /// What does not change while tiles are placed.
-struct Shared<'a> {
-    problem: &'a Problem<'a>,
-    prices: Vec<ShardPrice>,
-    capacity: u64,
+pub(super) struct Shared<'a> {
+    pub(super) problem: &'a Problem<'a>,
+    pub(super) prices: &'a [ShardPrice],
+    pub(super) capacity: u64,
     /// Words of a bit set of workers.
-    words: usize,
+    pub(super) words: usize,
     /// KV spans of a unit.
-    spans: usize,
+    pub(super) spans: usize,
+}
+
+impl Shared<'_> {
+    fn cell(&self, unit_tokens: &[u64], unit: u32, span: u32, token: u64) -> Cell {
+        Cell {
+            row: (unit as usize * self.spans + span as usize) * self.words,
+            bytes: unit_tokens[unit as usize] * token,
+        }
+    }
+
+    /// The groups of `units` in the spans of `shard`.
+    pub(super) fn find_cells(
+        &self,
+        cells: &mut Vec<Cell>,
+        unit_tokens: &[u64],
+        shard: &ShardPrice,
+        units: &[u32],
+    ) {
+        let Problem { heads, bytes, .. } = *self.problem;
+        cells.clear();
+        for span in shard.spans.0..shard.spans.1 {
+            let kv = heads.kv_of_span(span);
+            let token = bytes.kv_token(heads, kv.end - kv.start);
+            cells.extend(
+                units
+                    .iter()
+                    .map(|&unit| self.cell(unit_tokens, unit, span, token)),
+            );
+        }
+    }
 }
 
 /// What the tokens of one shard cost to move.
-struct ShardPrice {
+#[derive(Clone, Debug)]
+pub(super) struct ShardPrice {
     /// KV spans, first and one past the last.
     spans: (u32, u32),
-    kv_token: u64,
-    qo_token: u64,
+    pub(super) kv_token: u64,
+    pub(super) qo_token: u64,
 }
 
-fn shard_prices(problem: &Problem<'_>) -> Vec<ShardPrice> {
+pub(super) fn find_shard_prices(prices: &mut Vec<ShardPrice>, problem: &Problem<'_>) {
     let Problem { heads, bytes, .. } = *problem;
     let width = heads.shard_width();
     let price = |shard| {
@@ -173,16 +224,17 @@ fn shard_prices(problem: &Problem<'_>) -> Vec<ShardPrice> {
             qo_token: bytes.q_token(heads, width) + bytes.o_token(heads, width),
         }
     };
-    (0..heads.shards()).map(price).collect()
+    prices.clear();
+    prices.extend((0..heads.shards()).map(price));
 }
 
 /// A group that the tile at hand reads and some worker may hold.
 #[derive(Clone, Copy, Debug, Default)]
-struct Cell {
+pub(super) struct Cell {
     /// First word of its bit set of workers.
-    row: usize,
+    pub(super) row: usize,
     /// Bytes of the group.
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 /// A tile's Δcomm where nothing is resident, and its part for Q and O.
@@ -222,35 +274,21 @@ impl<K: Key> Run<'_, K> {
         };
         if let ([first, second], 1) = (units, shard.spans.1 - shard.spans.0) {
             // The common case: one span, two samples that cross the block's edges.
-            let cells = [first, second].map(|&u| self.cell(u, shard.spans.0, shard.kv_token));
+            let cells = [first, second].map(|&unit| {
+                let shared = &self.shared;
+                shared.cell(self.units, unit, shard.spans.0, shard.kv_token)
+            });
             let room = self.room(tile.work);
             let winner = self.cheapest_of_two(price, room, &cells);
             return self.settle(winner, tile.work, &cells);
         }
         let mut cells = std::mem::take(self.cells);
-        self.find_cells(&mut cells, shard, units);
+        self.shared.find_cells(&mut cells, self.units, shard, units);
         let room = self.room(tile.work);
         let winner = self.cheapest(price, room, &cells);
         self.settle(winner, tile.work, &cells);
         *self.cells = cells;
         winner
-    }
-
-    fn cell(&self, unit: u32, span: u32, token: u64) -> Cell {
-        Cell {
-            row: (unit as usize * self.shared.spans + span as usize) * self.shared.words,
-            bytes: self.units[unit as usize] * token,
-        }
-    }
-
-    fn find_cells(&self, cells: &mut Vec<Cell>, shard: &ShardPrice, units: &[u32]) {
-        let Problem { heads, bytes, .. } = *self.shared.problem;
-        cells.clear();
-        for span in shard.spans.0..shard.spans.1 {
-            let kv = heads.kv_of_span(span);
-            let token = bytes.kv_token(heads, kv.end - kv.start);
-            cells.extend(units.iter().map(|&unit| self.cell(unit, span, token)));
-        }
     }
 
     /// The largest key that may take a tile of `work`: within C, or, where nobody is, as light as

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::error::Error;
 
-const PER_UNIT: u32 = 1_000_000;
+pub(super) const PER_UNIT: u32 = 1_000_000;
 /// Largest finite slack: a thousand times the mean.
 const MAX_UNITS: u32 = 1000;
 
@@ -62,8 +62,7 @@ impl fmt::Display for Slack {
         if *self == Self::UNBOUNDED {
             return f.write_str("inf");
         }
-        let text = format!("{}.{:06}", self.0 / PER_UNIT, self.0 % PER_UNIT);
-        f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+        f.write_str(&format_ppm(self.0))
     }
 }
 
@@ -85,7 +84,14 @@ impl FromStr for Slack {
     }
 }
 
-fn parse_ppm(text: &str) -> Option<u64> {
+/// A decimal fraction without zeros at its end.
+pub(super) fn format_ppm(ppm: u32) -> String {
+    let text = format!("{}.{:06}", ppm / PER_UNIT, ppm % PER_UNIT);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Parts per million of a decimal fraction with up to six digits after the point.
+pub(super) fn parse_ppm(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |s: &str| !s.is_empty() && s.len() <= 6 && s.bytes().all(|b| b.is_ascii_digit());
     if !digits(whole) || !digits(fraction) {

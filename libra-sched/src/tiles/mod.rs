@@ -19,6 +19,8 @@
 //! # Ok::<(), libra_sched::Error>(())
 //! ```
 
+mod adapt;
+mod costs;
 mod set;
 
 use std::ops::Range;
@@ -32,7 +34,11 @@ use crate::layout::TokenLayout;
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
 use crate::mask::Mask;
 
+pub use adapt::{Tiling, merge, split};
+pub(crate) use costs::reweigh_with;
+pub use costs::{CostTable, TICKS_PER_NS, reweigh};
 pub use set::TileSet;
+pub(crate) use set::bound;
 
 /// The smallest independently placed task: a token range of one sequence in one head shard (eq. 6).
 #[repr(C)]
@@ -111,16 +117,30 @@ pub fn cut(
     mask: Mask,
     block_tokens: u32,
 ) -> Result<TileSet, Error> {
+    cut_with(Vec::new(), pool, layout, heads, mask, block_tokens)
+}
+
+/// As [`cut`], in the memory of `runs`, which [`TileSet::into_parts`] gives back.
+pub(crate) fn cut_with(
+    mut runs: Vec<u32>,
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    mask: Mask,
+    block_tokens: u32,
+) -> Result<TileSet, Error> {
     check_positive("block tokens", block_tokens.into())?;
     check_pool(pool, layout)?;
     layout.check_heads(heads)?;
     let estimate = estimate(pool, layout, heads, block_tokens)?;
+    runs.clear();
+    runs.reserve(estimate / heads.shards() as usize + 1);
     let mut set = TileSet {
         pool: pool.clone(),
         workers: layout.workers(),
         shards: heads.shards(),
         tiles: Vec::with_capacity(estimate),
-        runs: Vec::with_capacity(estimate / heads.shards() as usize + 1),
+        runs,
         disjoint: true,
         work_total: 0,
     };
@@ -195,6 +215,21 @@ fn cut_slot(
         }
     }
     total
+}
+
+/// Pairs of the tokens `start..end` of the sequence that lie in `sample`, and how many do; `None`
+/// where none does.
+fn pairs_in(
+    pool: &PackedLengths,
+    mask: Mask,
+    sample: usize,
+    (start, end): (u32, u32),
+) -> Option<(u64, u32)> {
+    let tokens = pool.tokens(SampleId(sample as u32));
+    let (first, last) = (start.max(tokens.start), end.min(tokens.end));
+    let queries = first.checked_sub(tokens.start)?..last.checked_sub(tokens.start)?;
+    let pairs = || mask.pairs(tokens.end - tokens.start, queries);
+    (first < last).then(|| (pairs(), last - first))
 }
 
 /// The lengths must be those of the layout's pool.

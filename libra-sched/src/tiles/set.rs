@@ -48,21 +48,62 @@ impl TileSet {
             tiles,
         };
         let mut total = 0u128;
-        let mut last: Option<&ShTile> = None;
-        for (id, tile) in (0..).zip(&set.tiles) {
+        for tile in &set.tiles {
             check_tile(pool, layout, heads, tile)?;
             total += u128::from(tile.work);
+        }
+        set.find_runs();
+        set.work_total = check_total("work of the pool", total)?;
+        Ok(set)
+    }
+
+    /// Finds the runs of the tiles as they are.
+    pub(super) fn find_runs(&mut self) {
+        self.runs.clear();
+        self.disjoint = true;
+        let mut last: Option<&ShTile> = None;
+        for (id, tile) in (0..).zip(&self.tiles) {
             if let Some(last) = last.filter(|last| tile.same_task(last)) {
-                set.disjoint &= last.shard < tile.shard;
+                self.disjoint &= last.shard < tile.shard;
             } else {
-                set.disjoint &= last.is_none_or(|l| (l.slot, l.end) <= (tile.slot, tile.start));
-                set.runs.push(id);
+                self.disjoint &= last.is_none_or(|l| (l.slot, l.end) <= (tile.slot, tile.start));
+                self.runs.push(id);
             }
             last = Some(tile);
         }
-        set.runs.push(set.tiles.len() as u32);
-        set.work_total = check_total("work of the pool", total)?;
-        Ok(set)
+        self.runs.push(self.tiles.len() as u32);
+    }
+
+    /// No placement of these tiles on the set's workers has a heaviest one below this: the largest of
+    /// the mean, the heaviest tile, and the W-th and (W+1)-th heaviest together (two of W+1 share a
+    /// worker). O(tiles·log tiles).
+    #[must_use]
+    pub fn bound(&self) -> u64 {
+        bound(&self.tiles, self.workers as usize)
+    }
+
+    /// Exchanges the work of every tile with `work`, for placing by another weight: the same call
+    /// again restores both.
+    ///
+    /// # Errors
+    /// Not one number a tile, or a sum beyond 64 bits; nothing is exchanged then.
+    pub fn swap_work(&mut self, work: &mut [u64]) -> Result<(), Error> {
+        if work.len() != self.tiles.len() {
+            return Err(Error::Mismatch {
+                name: "number of tiles",
+                left: work.len() as u64,
+                left_of: "the weights",
+                right: self.tiles.len() as u64,
+                right_of: "the tile set",
+            });
+        }
+        let total = work.iter().map(|&work| u128::from(work)).sum();
+        self.work_total = check_total("weight of the pool", total)?;
+        for (tile, work) in self.tiles.iter_mut().zip(work) {
+            std::mem::swap(&mut tile.work, work);
+        }
+        self.find_runs();
+        Ok(())
     }
 
     /// Work of all tiles.
@@ -75,6 +116,11 @@ impl TileSet {
     #[must_use]
     pub fn into_vec(self) -> Vec<ShTile> {
         self.tiles
+    }
+
+    /// The tiles, the lengths of their pool, and the memory of the runs.
+    pub(crate) fn into_parts(self) -> (Vec<ShTile>, PackedLengths, Vec<u32>) {
+        (self.tiles, self.pool, self.runs)
     }
 
     /// The tiles must be those of this pool, layout and split.
@@ -104,9 +150,7 @@ impl TileSet {
                 layout.workers().into(),
             );
         }
-        if self.shards != heads.shards() {
-            return differs("H", self.shards.into(), heads.shards().into());
-        }
+        self.check_shards(heads)?;
         if self.pool.samples() != pool.samples() {
             let (own, other) = (self.pool.samples() as u64, pool.samples() as u64);
             return differs("number of samples", own, other);
@@ -130,6 +174,20 @@ impl TileSet {
         differs(name, own.into(), other.into())
     }
 
+    /// The tiles must be cut into as many shards as `heads` says.
+    pub(super) fn check_shards(&self, heads: &HeadSplit) -> Result<(), Error> {
+        if self.shards == heads.shards() {
+            return Ok(());
+        }
+        Err(Error::Mismatch {
+            name: "H",
+            left: self.shards.into(),
+            left_of: "the tile set",
+            right: heads.shards().into(),
+            right_of: "the pool",
+        })
+    }
+
     /// Runs of tiles over the same tokens with the same work, as id ranges in order.
     pub(crate) fn runs(&self) -> impl ExactSizeIterator<Item = Range<u32>> {
         self.runs.windows(2).map(|ends| ends[0]..ends[1])
@@ -139,6 +197,20 @@ impl TileSet {
     pub(crate) const fn is_disjoint(&self) -> bool {
         self.disjoint
     }
+}
+
+/// As [`TileSet::bound`], of any tiles whose work fits 64 bits together.
+pub(crate) fn bound(tiles: &[ShTile], workers: usize) -> u64 {
+    let mut work: Vec<u64> = tiles.iter().map(|tile| tile.work).collect();
+    work.sort_unstable_by(|a, b| b.cmp(a));
+    let mean = work.iter().sum::<u64>().div_ceil(workers as u64);
+    let heaviest = work.first().copied().unwrap_or(0);
+    let pair = if work.len() > workers {
+        work[workers - 1] + work[workers]
+    } else {
+        0
+    };
+    mean.max(heaviest).max(pair)
 }
 
 impl Deref for TileSet {

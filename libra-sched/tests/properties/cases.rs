@@ -3,8 +3,8 @@
 use libra_sched::error::divisors;
 use libra_sched::{
     ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PoolPlan, SampleId, ShTile, Slack, TileSet, TokenLayout, Topology, plan_pool,
-    tiles,
+    PlanConfig, PoolPlan, SampleId, ShTile, Slack, TileSet, Tiling, TokenLayout, Topology,
+    plan_pool, tiles,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -185,6 +185,7 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
                 let config = PlanConfig {
                     mask,
                     block_tokens,
+                    tiling: Tiling::Fixed,
                     placer: Placer::Paper(slack),
                     kv_fetch: KvFetch::Whole,
                     kv_route: KvRoute::Direct,
@@ -207,27 +208,33 @@ pub(crate) fn routes() -> impl Strategy<Value = KvRoute> {
     prop_oneof![Just(KvRoute::Direct), (1u32..9).prop_map(node)]
 }
 
-/// Pools placed by anyone whose condition the pool meets.
-pub(crate) fn cases() -> impl Strategy<Value = Case> {
-    let drawn = (paper_cases(), 0..5, 0..2usize, routes());
-    drawn.prop_map(|(mut case, placer, fetch, route)| {
+/// Fixed tiles twice as often as adaptive ones.
+fn tilings() -> impl Strategy<Value = Tiling> {
+    select(vec![Tiling::Fixed, Tiling::Fixed, Tiling::Adaptive])
+}
+
+/// Pools whose blocks are placed by anyone whose condition the pool meets.
+pub(crate) fn tile_cases() -> impl Strategy<Value = Case> {
+    let drawn = (paper_cases(), 0..4, 0..2usize, routes(), tilings());
+    drawn.prop_map(|(mut case, placer, fetch, route, tiling)| {
+        case.config.tiling = tiling;
         case.config.kv_fetch = KvFetch::ALL[fetch];
         case.config.kv_route = route;
         let ulysses = case.heads.shards().is_multiple_of(case.layout.cp());
         match placer {
             0 => case.config.placer = Placer::Home,
             1 if ulysses => case.config.placer = Placer::HeadShard,
-            2 => {
-                let gpus = match route {
-                    KvRoute::Node(topology) => topology,
-                    _ => Topology::default(),
-                };
-                let Placer::Paper(slack) = case.config.placer else {
-                    unreachable!("paper cases are placed by Algorithm 2")
-                };
-                case.config.placer = Placer::Export(slack, gpus);
-            }
             _ => {}
+        }
+        case
+    })
+}
+
+/// Pools placed in blocks, or in runs.
+pub(crate) fn cases() -> impl Strategy<Value = Case> {
+    (tile_cases(), 0..4, 1u32..10).prop_map(|(mut case, by_runs, gpus)| {
+        if let (Placer::Paper(slack), 0) = (case.config.placer, by_runs) {
+            case.config.placer = Placer::Export(slack, Topology::new(gpus).unwrap());
         }
         case
     })
@@ -245,7 +252,7 @@ fn cases_are_of_every_kind() {
         let drawn = (0..400).map(|_| cases().new_tree(&mut runner).unwrap().current());
         drawn.filter(holds).count()
     };
-    let kinds: [(&str, Holds); 12] = [
+    let kinds: [(&str, Holds); 13] = [
         ("more workers than a word has bits", |c| {
             c.layout.workers() > 64
         }),
@@ -278,6 +285,13 @@ fn cases_are_of_every_kind() {
         ("runs away from home", |c| {
             matches!(c.config.placer, Placer::Export(..)) && !c.plan().exchange.q.is_empty()
         }),
+        (
+            "split or merged tiles, and a range that is forwarded",
+            |c| {
+                let plan = c.plan();
+                plan.tiles != c.tiles() && !plan.exchange.forward.is_empty()
+            },
+        ),
         ("a head-shard plan", |c| {
             c.config.placer == Placer::HeadShard
         }),

@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+mod adapt;
 mod cases;
+mod costs;
 mod exchange;
 mod export;
 mod heads;

@@ -119,7 +119,9 @@ pub(super) fn place(
     total: u64,
 ) -> Result<(TileSet, Placement), Error> {
     let least = targets.iter().copied().min().unwrap_or(0);
-    let mean = total / targets.len() as u64;
+    // What targets leave, a worker's share; the sum is at most the total times the workers.
+    let sum: u128 = targets.iter().map(|&target| u128::from(target)).sum();
+    let spare = sum.saturating_sub(total.into()) / targets.len() as u128;
     let Scratch {
         pieces,
         fill,
@@ -133,8 +135,8 @@ pub(super) fn place(
         mask,
         topology,
         targets,
-        // Cuts may use up a part of what targets leave above the mean, and little of a target.
-        grain_work: (least / 256).min(least.saturating_sub(mean) / 4),
+        // Cuts may use up a part of that, and little of a target.
+        grain_work: (least / 256).min(u64::try_from(spare / 4).unwrap_or(u64::MAX)),
         prices,
     };
     pieces.cut(&task);

@@ -69,6 +69,9 @@ pub(crate) enum Failure {
         /// Divisor of the tokens that would do.
         scale: u64,
     },
+    /// Values of `--over` that are not those of a flag, or too many of them.
+    #[error("--over: {0}")]
+    Over(String),
     /// A plan file that cannot be read.
     #[error("{}: cannot be read", path.display())]
     Read {
@@ -169,7 +172,7 @@ impl Failure {
     /// The exit code that stands for it.
     pub(crate) fn exit(&self) -> u8 {
         match self {
-            Self::NoLengths => exit::USAGE,
+            Self::NoLengths | Self::Over(_) => exit::USAGE,
             Self::Broken { .. } | Self::Planner { .. } => exit::CHECK,
             Self::Exec(error) => match error.kind {
                 ExecFailure::Stalled { .. }

@@ -9,7 +9,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
 pub(crate) use args::{ClusterArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
-pub(crate) use values::{Backend, Dtype, Format, Pack, Placement, ProxyKind, Route};
+pub(crate) use values::{Backend, Dtype, Format, Over, Pack, Placement, ProxyKind, Route};
 
 use crate::progress::ProgressMode;
 
@@ -117,6 +117,20 @@ pub(crate) enum Command {
         /// Directory for the plans, made if need be; without it they are only described
         #[arg(short, long, value_name = "DIR", help_heading = "Output")]
         output: Option<PathBuf>,
+    },
+    /// Plan many combinations of settings over the same lengths, each beside Algorithm 2
+    Sweep {
+        #[command(flatten)]
+        workload: WorkloadArgs,
+        #[command(flatten)]
+        windows: WindowArgs,
+        #[command(flatten)]
+        cluster: ClusterArgs,
+        #[command(flatten)]
+        plan: PlanArgs,
+        /// A flag and the values it takes in turn, as H=1,2,4,8; all combinations where given several times
+        #[arg(long, value_name = "FLAG=V,V", help_heading = "Plan")]
+        over: Vec<Over>,
     },
     /// Show a plan for people
     Show {

@@ -1,6 +1,7 @@
 //! Values of flags: numbers with K, M and G, and names.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -92,6 +93,78 @@ macro_rules! show_by_name {
     )*};
 }
 show_by_name!(Pack, Placement, ProxyKind, Route, Dtype, Backend);
+
+/// A flag and the values it takes in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Over {
+    /// As it is typed: `--placement`, or `-H`.
+    pub(crate) flag: String,
+    /// At least one.
+    pub(crate) values: Vec<String>,
+}
+
+/// Flags of a plan or a cluster that `--over` may change.
+const SWEPT: &[&str] = &[
+    "P",
+    "H",
+    "B",
+    "M",
+    "tokens",
+    "gbs",
+    "pack",
+    "dp",
+    "cp",
+    "gpus-per-node",
+    "slack",
+    "q-heads",
+    "kv-heads",
+    "head-dim",
+    "v-head-dim",
+    "mask",
+    "layout",
+    "kv",
+    "kv-route",
+    "tiles",
+    "vrsp",
+    "placement",
+    "proxy",
+];
+
+impl FromStr for Over {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, values) = text.split_once('=').unwrap_or((text, ""));
+        let name = name.trim_start_matches('-');
+        if !SWEPT.contains(&name) {
+            let legal = SWEPT.join(", ");
+            return Err(format!("no flag `{name}` to sweep over; legal is {legal}"));
+        }
+        // Values with a comma of their own are parted by semicolons.
+        let parts = if values.contains(';') { ';' } else { ',' };
+        let values: Vec<String> = values.split(parts).map(|v| v.trim().to_owned()).collect();
+        if values.iter().any(String::is_empty) {
+            return Err(format!(
+                "`{text}` lacks a value; legal is {name}=VALUE,VALUE"
+            ));
+        }
+        let dashes = if name.len() == 1 { "-" } else { "--" };
+        let flag = format!("{dashes}{name}");
+        Ok(Self { flag, values })
+    }
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = if self.values.iter().any(|value| value.contains(',')) {
+            ";"
+        } else {
+            ","
+        };
+        let name = self.flag.trim_start_matches('-');
+        write!(f, "{name}={}", self.values.join(part))
+    }
+}
 
 /// A count with K, M or G.
 pub(super) fn count(text: &str) -> Result<u64, String> {

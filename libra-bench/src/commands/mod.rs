@@ -7,6 +7,7 @@ mod doctor;
 mod plan;
 mod run;
 mod show;
+mod sweep;
 
 use std::io::{self, IsTerminal};
 
@@ -64,6 +65,13 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
             plan,
             output,
         } => plan::run(context, workload, windows, cluster, plan, output.as_deref()),
+        Command::Sweep {
+            workload,
+            windows,
+            cluster,
+            plan,
+            over,
+        } => sweep::run(context, workload, windows, cluster, plan, over),
         Command::Show {
             file,
             worker,

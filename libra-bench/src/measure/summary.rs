@@ -14,7 +14,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
         let (mut sum, mut count, mut max) = (0.0, 0u32, f64::NEG_INFINITY);
         for value in values {
             sum += value;

@@ -5,7 +5,9 @@ use std::time::Instant;
 use libra_sched::plan::{PoolPlan, Scratch, granularity, plan_pool_measured};
 use libra_sched::vrsp::{self, BoundKind, SequencePlacement};
 use libra_sched::wire::PlanId;
-use libra_sched::{PackedLengths, Placer, PoolId, Proxy, SampleId, Slack, Tiling, audit, verify};
+use libra_sched::{
+    Bandwidths, PackedLengths, Placer, PoolId, Proxy, SampleId, Slack, Tiling, audit, bound, verify,
+};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -117,6 +119,10 @@ pub(crate) struct PoolCase {
     pub(crate) forward_bytes: u64,
     /// Bytes of the busiest worker's port between nodes, in its busier direction.
     pub(crate) busiest_port_bytes: u64,
+    /// Time of the busiest direction of any worker's port, NVLink 370 GB/s and a NIC of 45 GB/s.
+    pub(crate) busiest_port_ns: u64,
+    /// What any placement with the same heaviest worker moves at least.
+    pub(crate) moved_bytes_bound: u64,
     /// Time to cut, place and derive the exchange.
     pub(crate) plan_ns: Option<u64>,
 }
@@ -327,6 +333,8 @@ impl WindowPlan {
             cross_node_bytes: audit.cross_node_bytes,
             forward_bytes: audit.forward_bytes,
             busiest_port_bytes: audit.busiest_port_bytes(),
+            busiest_port_ns: audit.busiest_port_ns(Bandwidths::default()),
+            moved_bytes_bound: bound::moved_bytes(&plan, largest(&audit.loads)).moved_bytes(),
             plan_ns: Some(plan_ns),
         };
         Ok((case, plan))

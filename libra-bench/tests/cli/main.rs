@@ -5,6 +5,7 @@ mod errors;
 mod plans;
 mod readable;
 mod results;
+mod sweep;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -15,6 +15,7 @@ pages! {
     why_pools: "src/why-pools.md",
     by_hand: "src/by-hand.md",
     choosing: "src/choosing.md",
+    masks: "src/masks.md",
     brute_force: "src/brute-force.md",
     plan_format: "src/plan-format.md",
     command_line: "src/command-line.md",

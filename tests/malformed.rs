@@ -48,6 +48,15 @@ fn word(id: u32, word: usize, value: u32) -> Vec<u8> {
     parts(|file| put_u32(&mut file.section(id).data, 4 * word, value))
 }
 
+/// `right` with another mask and its three numbers.
+fn mask_words(words: [u32; 4]) -> Vec<u8> {
+    parts(|file| {
+        for (at, value) in [10, 14, 15, 16].into_iter().zip(words) {
+            put_u32(&mut file.section(section::SHAPE).data, 4 * at, value);
+        }
+    })
+}
+
 /// Offset of the table entry of `id`.
 fn entry(id: u32) -> usize {
     HEADER + (id as usize - 1) * ENTRY
@@ -184,8 +193,16 @@ fn contents() -> Vec<(&'static str, Vec<u8>)> {
     let (shape, tiles, kv) = (section::SHAPE, section::TILES, section::KV_MOVES);
     vec![
         ("kv_fetch_unknown", word(shape, 13, 2)),
-        ("shape_reserved_set", word(shape, 14, 1)),
+        ("shape_reserved_set", word(shape, 18, 1)),
         ("mask_unknown", word(shape, 10, 9)),
+        ("mask_number_without_mask", word(shape, 14, 1)),
+        ("mask_number_too_many", mask_words([5, 4, 1, 0])),
+        ("mask_offset_zero", mask_words([2, 0, 0, 0])),
+        ("mask_window_zero", mask_words([3, 0, 2, 0])),
+        ("mask_chunk_zero", mask_words([5, 0, 0, 0])),
+        ("mask_local_blocks_zero", mask_words([6, 4, 0, 1])),
+        ("mask_prefix_zero", mask_words([7, 0, 0, 0])),
+        ("mask_keys_backwards", mask_words([8, 5, 4, 0])),
         ("shards_do_not_divide_heads", word(shape, 8, 3)),
         ("chunks_do_not_divide_shard", word(shape, 9, 2)),
         ("head_width_zero", word(shape, 6, 0)),

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use libra_sched::{BackwardMode, HeadSplit, Mask, PlanId, WorkerId};
+use libra_sched::{BackwardMode, HeadSplit, KeyRanges, Mask, PlanId, WorkerId};
 
 /// A direction of the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,7 +82,8 @@ pub fn pipelined(chunks: &[u32]) -> Vec<Step> {
 ///
 /// Home tensors hold the worker's own tokens (its fragments in token order) and its tensor rank's
 /// heads. Staged Q-like tensors hold tiles that came from elsewhere, one shard wide. Staged K-like
-/// tensors hold one KV head of one sample after the other, one head wide.
+/// tensors hold one KV head of one sample after the other, one head wide, each from the first token
+/// that arrives or is read to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // The names are the documentation: `Staged` plus the mathematical symbol.
 pub enum Tensor {
@@ -291,20 +292,21 @@ pub struct Entry {
     pub position: u32,
     /// Tokens of the sample.
     pub len: u32,
-    /// Sample-local keys that some query of the entry reads.
-    pub keys_start: u32,
-    /// One past the last such key.
-    pub keys_end: u32,
+    /// Sample-local keys that some query of the entry reads; none of them is read by no query.
+    pub keys: KeyRanges,
     /// Index of the view of the shard's first KV head; the others follow.
     pub kv_view: u32,
 }
 
-/// Where one KV head of one sample lies: row = sample-local token + `row`.
+/// Where one KV head of one sample lies: row = sample-local token − `first` + `row`, for the tokens
+/// that some entry reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvView {
     /// Whether K and V are staged, or the worker's own.
     pub staged: bool,
-    /// Row of the sample's first token.
+    /// Sample-local token from which on the sample is there.
+    pub first: u32,
+    /// Row of that token.
     pub row: u32,
     /// Head of the tensor.
     pub head: u32,

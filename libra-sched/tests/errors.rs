@@ -430,6 +430,8 @@ fn names_and_numbers() {
     }
     let text = answers(vec![
         ("mask", parsed::<Mask>("sliding")),
+        ("a window of no key", parsed::<Mask>("window:0,sinks:4")),
+        ("no key at all", parsed::<Mask>("keys:9..4")),
         ("layout", parsed::<LayoutKind>("ring")),
         ("vrsp", parsed::<Vrsp>("random")),
         ("kv", parsed::<KvFetch>("prefix")),
@@ -444,7 +446,9 @@ fn names_and_numbers() {
         ),
     ]);
     insta::assert_snapshot!(text, @r#"
-    mask: mask "sliding" is unknown; one of causal, full
+    mask: mask "sliding" is unknown; one of causal, full, causal+S, window:W, window:W,sinks:S, two-sided:L,R, chunked:C, block:B,local:N, block:B,local:N,sinks:S, prefix:P, keys:A..B
+    a window of no key: window of a mask is 0, must be at least 1
+    no key at all: number of keys of a mask is 0, must be at least 1
     layout: layout "ring" is unknown; one of contiguous, zigzag
     vrsp: vrsp algorithm "random" is unknown; one of arrival, paper, certified
     kv: kv fetch "prefix" is unknown; one of whole, range

@@ -48,6 +48,9 @@ pub fn named() -> Vec<Named> {
     vec![
         causal_contiguous(),
         causal_ranges(),
+        window_sinks_ranges(),
+        blocks_zigzag_ranges(),
+        restricted_keys_ranges(),
         full_zigzag_shared_kv(),
         tensor_ranks_without_slack(),
         uneven_heads_explicit_fragments(),
@@ -55,6 +58,9 @@ pub fn named() -> Vec<Named> {
         home_with_padding(),
     ]
 }
+
+/// Algorithm 2 with the paper's slack.
+const PAPER: Placer = Placer::Paper(Slack::PAPER);
 
 fn config(mask: Mask, block_tokens: u32, placer: Placer, bytes: ElementBytes) -> PlanConfig {
     PlanConfig {
@@ -92,6 +98,60 @@ fn causal_ranges() -> Named {
             config: PlanConfig {
                 kv_fetch: KvFetch::Range,
                 ..PlanConfig::paper(4)
+            },
+            pool,
+        },
+    }
+}
+
+/// Two ranges a sample: its sinks, and what the windows cover.
+fn window_sinks_ranges() -> Named {
+    let pool = lengths(include_str!("../golden/window_sinks_ranges.lengths.txt"));
+    let mask = Mask::window(3, 2).expect("a legal window");
+    Named {
+        name: "window_sinks_ranges",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(4, 2, [4, 4], 2, 2),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                ..config(mask, 4, PAPER, ElementBytes::BF16)
+            },
+            pool,
+        },
+    }
+}
+
+/// Two ranges of which one home holds both, with tokens of another home between.
+fn blocks_zigzag_ranges() -> Named {
+    let pool = lengths(include_str!("../golden/blocks_zigzag_ranges.lengths.txt"));
+    let mask = Mask::block_causal(3, 2, 1).expect("a legal block mask");
+    Named {
+        name: "blocks_zigzag_ranges",
+        case: Case {
+            layout: grid(LayoutKind::Zigzag, &pool, 2, 1),
+            heads: split(4, 2, [4, 4], 2, 1),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                ..config(mask, 5, PAPER, ElementBytes::F32)
+            },
+            pool,
+        },
+    }
+}
+
+/// Tiles that read few keys or none.
+fn restricted_keys_ranges() -> Named {
+    let pool = lengths(include_str!("../golden/restricted_keys_ranges.lengths.txt"));
+    let mask = Mask::restricted(4, 9).expect("five keys");
+    Named {
+        name: "restricted_keys_ranges",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(2, 2, [4, 4], 2, 1),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                ..config(mask, 4, PAPER, ElementBytes::BF16)
             },
             pool,
         },

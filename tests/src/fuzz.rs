@@ -195,7 +195,7 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         _ => Placer::Paper(Slack::from_ppm(u.int_in_range(0..=2_000_000)?).expect("below 1000")),
     };
     let config = PlanConfig {
-        mask: *u.choose(&Mask::ALL)?,
+        mask: mask(u)?,
         block_tokens: u.int_in_range(1..=24)?,
         placer,
         bytes: *u.choose(&[ElementBytes::BF16, ElementBytes::F32, ElementBytes::F64])?,
@@ -208,6 +208,31 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         heads,
         config,
     })
+}
+
+/// Any mask, mostly with numbers that the samples feel.
+fn mask(u: &mut Unstructured<'_>) -> Result<Mask> {
+    let mut number = |least: u32| -> Result<u32> {
+        let huge = u.ratio(1, 8)?;
+        if huge {
+            Ok(u32::MAX)
+        } else {
+            u.int_in_range(least..=40)
+        }
+    };
+    let (a, b, c) = (number(1)?, number(1)?, number(0)?);
+    let mask = match u.int_in_range(0..=8)? {
+        0 => Ok(Mask::Causal),
+        1 => Ok(Mask::Full),
+        2 => Mask::causal_with_offset(a),
+        3 => Mask::window(a, c),
+        4 => Ok(Mask::two_sided(c, b)),
+        5 => Mask::chunked(a),
+        6 => Mask::block_causal(a, b, c),
+        7 => Mask::prefix(a),
+        _ => Mask::restricted(c.min(40), a.saturating_add(40)),
+    };
+    Ok(mask.expect("the numbers are legal"))
 }
 
 fn head_split(u: &mut Unstructured<'_>) -> Result<HeadSplit> {

@@ -49,8 +49,11 @@ pub fn keys(
                 continue;
             }
             let queries = (tile.start..tile.end).filter(|token| tokens.contains(token));
-            let is_read = |key: u32| match (fetch, mask) {
-                (KvFetch::Range, Mask::Causal) => queries.clone().any(|query| key <= query),
+            let (start, len) = (tokens.start, tokens.len() as u32);
+            let is_read = |key: u32| match fetch {
+                KvFetch::Range => queries
+                    .clone()
+                    .any(|query| super::mask::reads(mask, len, query - start, key - start)),
                 _ => true,
             };
             for token in tokens.clone().filter(|&token| is_read(token)) {

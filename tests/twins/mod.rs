@@ -2,5 +2,6 @@
 
 pub mod brute;
 pub mod exchange;
+pub mod mask;
 pub mod placement;
 pub mod vrsp;

@@ -8,7 +8,7 @@ use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack};
 
 use super::values::{
     Backend, Dtype, Pack, Placement, ProxyKind, backward_modes, count, count_u32, kv_fetches,
-    layouts, masks, positive_count, seconds, vrsps,
+    layouts, positive_count, seconds, vrsps,
 };
 use crate::preset::Preset;
 use crate::workload::Distribution;
@@ -110,8 +110,9 @@ pub(crate) struct PlanArgs {
     /// Width of a V or O head [default: that of a head]
     #[arg(long, value_name = "N", value_parser = count_u32)]
     pub(crate) v_head_dim: Option<u32>,
-    /// Which keys of its sample a query reads
-    #[arg(long, value_parser = masks())]
+    /// Which keys of its sample a query reads: causal, full, causal+S, window:W, window:W,sinks:S, two-sided:L,R,
+    /// chunked:C, block:B,local:N, block:B,local:N,sinks:S, prefix:P or keys:A..B
+    #[arg(long, value_name = "MASK")]
     pub(crate) mask: Option<Mask>,
     /// Which worker holds which tokens
     #[arg(long, value_parser = layouts())]
@@ -140,7 +141,7 @@ pub(crate) struct MeasureArgs {
     /// Which pool of the window
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = count_u32)]
     pub(crate) pool: u32,
-    /// Divide lengths, L and B by N
+    /// Divide lengths, L, B and the tokens of a mask by N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) scale: u32,
     /// Element type

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use libra_sched::vrsp::Vrsp;
-use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask};
+use libra_sched::{BackwardMode, KvFetch, LayoutKind};
 
 use crate::units::parse_count;
 
@@ -122,26 +122,21 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Names of the scheduler's own types, listed in the help.
-pub(super) fn masks() -> impl TypedValueParser<Value = Mask> {
-    PossibleValuesParser::new(["causal", "full"]).try_map(|name| name.parse())
-}
-
-/// As [`masks`].
 pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutKind> {
     PossibleValuesParser::new(["contiguous", "zigzag"]).try_map(|name| name.parse())
 }
 
-/// As [`masks`].
+/// As [`layouts`].
 pub(super) fn vrsps() -> impl TypedValueParser<Value = Vrsp> {
     PossibleValuesParser::new(["arrival", "paper", "certified"]).try_map(|name| name.parse())
 }
 
-/// As [`masks`].
+/// As [`layouts`].
 pub(super) fn kv_fetches() -> impl TypedValueParser<Value = KvFetch> {
     PossibleValuesParser::new(["whole", "range"]).try_map(|name| name.parse())
 }
 
-/// As [`masks`].
+/// As [`layouts`].
 pub(super) fn backward_modes() -> impl TypedValueParser<Value = BackwardMode> {
     PossibleValuesParser::new(["recompute", "stash", "refetch"]).try_map(|name| name.parse())
 }

@@ -157,7 +157,14 @@ fn numbers_and_names_must_be_legal() {
             "--slack 2000",
             "slack \"2000\" is not a number from 0 to 1000",
         ),
-        ("--mask window", "[possible values: causal, full]"),
+        (
+            "--mask window",
+            "mask \"window\" is unknown; one of causal, full, causal+S, window:W,",
+        ),
+        (
+            "--mask window:0",
+            "window of a mask is 0, must be at least 1",
+        ),
         (
             "--placement best",
             "[possible values: home, paper, head-shard]",

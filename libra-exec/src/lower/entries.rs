@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use libra_sched::SampleId;
+use libra_sched::{KeyRanges, SampleId};
 
 use super::Lowering;
 use crate::program::{Entry, KvView};
@@ -26,7 +26,7 @@ impl Lowering<'_> {
                 let sample = sample as u32;
                 let kv_view = *view_of.entry((sample, tile.shard)).or_insert_with(|| {
                     let first = views.len() as u32;
-                    views.extend(self.views(sample, len, tile.shard));
+                    views.extend(self.views(sample, tile.shard));
                     first
                 });
                 // Queries that follow each other in sample and memory are one entry: long entries
@@ -48,8 +48,7 @@ impl Lowering<'_> {
                     rows: end - start,
                     position,
                     len,
-                    keys_start: 0,
-                    keys_end: 0,
+                    keys: KeyRanges::EMPTY,
                     kv_view,
                 };
                 entries.push((sample, entry));
@@ -57,35 +56,34 @@ impl Lowering<'_> {
         }
         let entries = entries
             .into_iter()
-            .map(|(_, e)| {
-                let keys = plan.mask.keys(e.len, e.position..e.position + e.rows);
-                Entry {
-                    keys_start: keys.start,
-                    keys_end: keys.end,
-                    ..e
-                }
+            .map(|(_, e)| Entry {
+                keys: plan.mask.keys(e.len, e.position..e.position + e.rows),
+                ..e
             })
             .collect();
         (entries, views)
     }
 
     /// One view a KV head that `shard` reads of `sample`.
-    fn views(&self, sample: u32, len: u32, shard: u32) -> Vec<KvView> {
+    fn views(&self, sample: u32, shard: u32) -> Vec<KvView> {
         let heads = &self.plan.heads;
         let (_, first_kv_head) = self.first_heads();
         let mut views = Vec::new();
         for span in heads.spans_of_shard(shard) {
-            let group = self.groups[&(sample, span)];
+            let group = &self.groups[&(sample, span)];
             for (place, head) in (0..).zip(heads.kv_of_span(span)) {
+                let first = group.tokens.start;
                 views.push(if group.staged {
                     KvView {
                         staged: true,
-                        row: group.row + place * len,
+                        first,
+                        row: group.row_of_head(place),
                         head: 0,
                     }
                 } else {
                     KvView {
                         staged: false,
+                        first,
                         row: group.row,
                         head: head - first_kv_head,
                     }

@@ -82,6 +82,32 @@ fn lengths(slots: u32, tokens: u32) -> impl Strategy<Value = PackedLengths> {
         .prop_map(move |s| PackedLengths::new(tokens.into(), s).expect("fits by construction"))
 }
 
+/// Every kind of mask, with numbers below, at and beyond the lengths of samples.
+pub(crate) fn masks() -> impl Strategy<Value = Mask> {
+    let number = || prop_oneof![6 => 1u32..8, 3 => 1u32..30, 1 => Just(u32::MAX)];
+    let or_none = || prop_oneof![1 => Just(0u32), 3 => number()];
+    prop_oneof![
+        2 => Just(Ok(Mask::Causal)),
+        1 => Just(Ok(Mask::Full)),
+        1 => number().prop_map(Mask::causal_with_offset),
+        3 => (number(), or_none()).prop_map(|(window, sinks)| Mask::window(window, sinks)),
+        1 => (or_none(), or_none()).prop_map(|(left, right)| Ok(Mask::two_sided(left, right))),
+        1 => number().prop_map(Mask::chunked),
+        3 => (1u32..6, 1u32..4, 0u32..3).prop_map(|(b, n, s)| Mask::block_causal(b, n, s)),
+        1 => number().prop_map(Mask::prefix),
+        2 => (0u32..12, 1u32..12).prop_map(|(start, keys)| Mask::restricted(start, start + keys)),
+    ]
+    .prop_map(|mask| mask.expect("the numbers are legal"))
+}
+
+/// A mask of each kind that short samples feel.
+pub(crate) fn each_kind() -> Vec<Mask> {
+    let forms = "causal full causal+2 window:3 window:2,sinks:2 two-sided:2,1 chunked:4 \
+        block:2,local:1,sinks:1 block:2,local:2 prefix:4 keys:1..4";
+    let parsed = forms.split_whitespace().map(str::parse);
+    parsed.map(|mask| mask.expect("a legal form")).collect()
+}
+
 /// Any mask, layout, head split, chunk count, placer, block size and backward mode.
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     (1..4u32, 8..28u32)
@@ -95,7 +121,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         .prop_flat_map(|(pool, (layout, tensor), heads)| {
             (
                 Just((pool, layout, tensor, heads)),
-                0..Mask::ALL.len(),
+                masks(),
                 1..12u32,
                 prop_oneof![Just(0u32), Just(30_000), Just(u32::MAX)],
                 0..6u32,
@@ -115,7 +141,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                     _ => Placer::Paper(Slack::from_ppm(slack).expect("a legal slack")),
                 };
                 let config = PlanConfig {
-                    mask: Mask::ALL[mask],
+                    mask,
                     block_tokens: block,
                     placer,
                     bytes: ElementBytes::F64,

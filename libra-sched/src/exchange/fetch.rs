@@ -17,8 +17,9 @@ pub(super) struct Fetcher<'a> {
     heads: &'a HeadSplit,
     /// 1 + the last destination that fetched each (sample, span); destinations come one by one.
     fetched_by: Vec<u32>,
-    /// Keys that the destination at hand reads of each (sample, span), as tokens of the sequence.
-    read: Vec<(u32, u32)>,
+    /// What the destination at hand reads of the groups it fetches, rising and disjoint: group (sample
+    /// × spans + span), first token of the sequence, one past the last.
+    read: Vec<(u32, u32, u32)>,
     /// Spans that the block at hand reads, and their home for tokens of the block's fragment.
     spans: Vec<(u32, WorkerId)>,
     moves: Vec<KvMove>,
@@ -134,9 +135,34 @@ impl Fetcher<'_> {
 
     /// Cuts the moves from `begin` on, all to one destination, to the keys that its tiles `own` read.
     pub(super) fn trim(&mut self, begin: usize, tiles: &[ShTile], own: &[u32], mask: Mask) {
-        let spans = self.heads.span_count() as usize;
+        if begin == self.moves.len() {
+            return;
+        }
+        self.find_read(self.moves[begin].dst, tiles, own, mask);
+        let whole = self.moves.split_off(begin);
+        let spans = self.heads.span_count();
+        // Both lists rise by group and then by token.
+        let mut next = 0;
+        for kv in whole {
+            let group = (kv.sample.0 * spans + kv.span, kv.start);
+            while self.read.get(next).is_some_and(|r| (r.0, r.2) <= group) {
+                next += 1;
+            }
+            let of_group = self.read[next..].iter().take_while(|r| r.0 == group.0);
+            for &(_, start, end) in of_group.take_while(|r| r.1 < kv.end) {
+                self.moves.push(KvMove {
+                    start: kv.start.max(start),
+                    end: kv.end.min(end),
+                    ..kv
+                });
+            }
+        }
+    }
+
+    /// What the tiles `own` read of each group that `dst` fetches: the union over the tiles.
+    fn find_read(&mut self, dst: WorkerId, tiles: &[ShTile], own: &[u32], mask: Mask) {
+        let spans = self.heads.span_count();
         self.read.clear();
-        self.read.resize(self.fetched_by.len(), (u32::MAX, 0));
         for &id in own {
             let tile = &tiles[id as usize];
             for sample in tile.samples() {
@@ -145,24 +171,24 @@ impl Fetcher<'_> {
                     ..tile.end.min(tokens.end) - tokens.start;
                 let keys = mask.keys(tokens.end - tokens.start, queries);
                 for span in self.heads.spans_of_shard(tile.shard) {
-                    let read = &mut self.read[sample * spans + span as usize];
-                    read.0 = read.0.min(tokens.start + keys.start);
-                    read.1 = read.1.max(tokens.start + keys.end);
+                    let group = sample as u32 * spans + span;
+                    if self.fetched_by[group as usize] == dst.0 + 1 {
+                        let in_sequence = |keys: Range<u32>| {
+                            (group, tokens.start + keys.start, tokens.start + keys.end)
+                        };
+                        self.read.extend(keys.iter().map(in_sequence));
+                    }
                 }
             }
         }
-        let mut kept = begin;
-        for at in begin..self.moves.len() {
-            let mut kv = self.moves[at];
-            let (start, end) = self.read[kv.sample.index() * spans + kv.span as usize];
-            kv.start = kv.start.max(start);
-            kv.end = kv.end.min(end);
-            if kv.start < kv.end {
-                self.moves[kept] = kv;
-                kept += 1;
+        self.read.sort_unstable();
+        self.read.dedup_by(|next, last| {
+            let joins = next.0 == last.0 && next.1 <= last.2;
+            if joins {
+                last.2 = last.2.max(next.2);
             }
-        }
-        self.moves.truncate(kept);
+            joins
+        });
     }
 
     /// One group from every fragment that holds a part of it.

@@ -64,8 +64,8 @@ pub enum KvFetch {
     /// The whole sample, as the paper does.
     #[default]
     Whole,
-    /// The keys that some tile there reads under the mask, from the first to the last of them: for
-    /// causal attention the sample's prefix up to the last query.
+    /// Exactly the keys that some tile there reads under the mask: for causal attention the sample's
+    /// prefix up to the last query, for a window with sinks the sinks and what the windows cover.
     Range,
 }
 

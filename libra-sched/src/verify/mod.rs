@@ -2,11 +2,12 @@
 //!
 //! Recomputes what a plan must hold from lengths, layout and heads, with none of the code that
 //! made it: tiles are matched against every token, work is summed from arithmetic series, key
-//! ranges are assembled piece by piece. O(pieces log pieces); meant for tests, tools and start-up,
+//! ranges are assembled piece by piece, and what a mask lets a query read is written down once more. O(pieces log pieces); meant for tests, tools and start-up,
 //! not for the critical path.
 
 mod heads;
 mod keys;
+mod mask;
 mod moves;
 mod tiles;
 

@@ -31,8 +31,8 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
     let &[shape] = shapes.as_slice() else {
         return Err(wrong(Section::Shape, "holds shapes", shapes.len(), 1u64));
     };
-    // No mask has numbers and no plan forwards inside nodes yet.
-    if (shape.mask_numbers, shape.gpus_per_node, shape.zeros) != ([0; 3], 0, [0; 2]) {
+    // No plan forwards inside nodes yet.
+    if (shape.gpus_per_node, shape.zeros) != (0, [0; 2]) {
         return Err(wrong(
             Section::Shape,
             "has reserved fields that are not zero",
@@ -40,15 +40,7 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
             0u64,
         ));
     }
-    let masks = Mask::ALL.len();
-    let mask = *Mask::ALL.get(shape.mask as usize).ok_or_else(|| {
-        wrong(
-            Section::Shape,
-            "names an unknown mask",
-            shape.mask,
-            masks - 1,
-        )
-    })?;
+    let mask = read_mask(&shape)?;
     let fetches = KvFetch::ALL.len();
     let kv_fetch = *KvFetch::ALL.get(shape.kv_fetch as usize).ok_or_else(|| {
         wrong(
@@ -116,6 +108,40 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
             o: read(sections, Section::OMoves),
         },
     })
+}
+
+/// The mask of a code and its numbers; the other way round in `encode`.
+fn read_mask(shape: &Shape) -> Result<Mask, DecodeError> {
+    let [a, b, c] = shape.mask_numbers;
+    let (count, mask) = match shape.mask {
+        0 => (0, Ok(Mask::Causal)),
+        1 => (0, Ok(Mask::Full)),
+        2 => (1, Mask::causal_with_offset(a)),
+        3 => (2, Mask::window(a, b)),
+        4 => (2, Ok(Mask::two_sided(a, b))),
+        5 => (1, Mask::chunked(a)),
+        6 => (3, Mask::block_causal(a, b, c)),
+        7 => (1, Mask::prefix(a)),
+        8 => (2, Mask::restricted(a, b)),
+        unknown => {
+            let last = 8u32;
+            return Err(wrong(
+                Section::Shape,
+                "names an unknown mask",
+                unknown,
+                last,
+            ));
+        }
+    };
+    if let Some(&number) = shape.mask_numbers[count..].iter().find(|&&n| n != 0) {
+        return Err(wrong(
+            Section::Shape,
+            "has a number that its mask does not have",
+            number,
+            0u64,
+        ));
+    }
+    mask.map_err(contents(Section::Shape))
 }
 
 fn check_count(section: Section, found: usize, expected: usize) -> Result<(), DecodeError> {

@@ -105,6 +105,7 @@ fn shape_of(plan: &PoolPlan) -> Shape {
         bytes,
         ..
     } = plan;
+    let (mask, mask_numbers) = mask_words(plan.mask);
     Shape {
         seq_tokens: layout.seq_tokens(),
         slots: layout.slots(),
@@ -116,24 +117,35 @@ fn shape_of(plan: &PoolPlan) -> Shape {
         dim_v: heads.dim_v(),
         shards: heads.shards(),
         chunks: heads.chunks(),
-        mask: mask_code(plan.mask),
+        mask,
         activation_bytes: bytes.activation,
         statistic_bytes: bytes.statistic,
         kv_fetch: match plan.kv_fetch {
             KvFetch::Whole => 0,
             KvFetch::Range => 1,
         },
-        mask_numbers: [0; 3],
+        mask_numbers,
         gpus_per_node: 0,
         zeros: [0; 2],
     }
 }
 
-/// Position in [`Mask::ALL`].
-fn mask_code(mask: Mask) -> u32 {
+/// Code of a mask and its numbers; the other way round in `contents`.
+const fn mask_words(mask: Mask) -> (u32, [u32; 3]) {
     match mask {
-        Mask::Causal => 0,
-        Mask::Full => 1,
+        Mask::Causal => (0, [0; 3]),
+        Mask::Full => (1, [0; 3]),
+        Mask::Offset { offset } => (2, [offset, 0, 0]),
+        Mask::Window { window, sinks } => (3, [window, sinks, 0]),
+        Mask::TwoSided { left, right } => (4, [left, right, 0]),
+        Mask::Chunked { chunk } => (5, [chunk, 0, 0]),
+        Mask::Block {
+            block,
+            local,
+            sinks,
+        } => (6, [block, local, sinks]),
+        Mask::Prefix { prefix } => (7, [prefix, 0, 0]),
+        Mask::Keys { start, end } => (8, [start, end, 0]),
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) struct Shape {
     pub(super) activation_bytes: u32,
     pub(super) statistic_bytes: u32,
     pub(super) kv_fetch: u32,
-    /// Numbers of the mask; zero where it has none.
+    /// Numbers of the mask; zero where it has fewer.
     pub(super) mask_numbers: [u32; 3],
     /// GPUs of a node where one copy of a KV range enters it, 0 where every worker fetches alone.
     pub(super) gpus_per_node: u32,

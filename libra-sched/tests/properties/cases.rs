@@ -50,8 +50,31 @@ pub(crate) fn runs(cases: u32) -> ProptestConfig {
     }
 }
 
+/// A number of tokens of a mask: about as many as a sample has, or more than any has.
+fn mask_number() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 1u32..=12, 4 => 1u32..=90, 1 => Just(u32::MAX)]
+}
+
+/// Every kind of mask, with numbers below, at and beyond the lengths of samples.
 pub(crate) fn masks() -> impl Strategy<Value = Mask> {
-    select(&Mask::ALL[..])
+    let number = mask_number;
+    let few = || prop_oneof![3 => 1u32..4, 1 => mask_number()];
+    let or_none = |some| prop_oneof![1 => Just(0u32), 3 => some];
+    prop_oneof![
+        3 => Just(Mask::Causal),
+        2 => Just(Mask::Full),
+        1 => number().prop_map(|offset| Mask::causal_with_offset(offset).unwrap()),
+        2 => (number(), or_none(number().boxed()))
+            .prop_map(|(window, sinks)| Mask::window(window, sinks).unwrap()),
+        1 => (or_none(number().boxed()), or_none(number().boxed()))
+            .prop_map(|(left, right)| Mask::two_sided(left, right)),
+        1 => number().prop_map(|chunk| Mask::chunked(chunk).unwrap()),
+        2 => (number(), few(), or_none(few().boxed()))
+            .prop_map(|(block, local, sinks)| Mask::block_causal(block, local, sinks).unwrap()),
+        1 => number().prop_map(|prefix| Mask::prefix(prefix).unwrap()),
+        1 => (0u32..60, number())
+            .prop_map(|(start, keys)| Mask::restricted(start, start.saturating_add(keys)).unwrap()),
+    ]
 }
 
 /// Sample lengths of one sequence of `seq_tokens`: none, some with padding, or a full one.
@@ -225,7 +248,14 @@ fn cases_are_of_every_kind() {
         let drawn = (0..400).map(|_| cases().new_tree(&mut runner).unwrap().current());
         drawn.filter(holds).count()
     };
-    let kinds: [(&str, Holds); 10] = [
+    let kinds: [(&str, Holds); 12] = [
+        ("a sample read in two ranges", |c| {
+            let two = |len: u32| c.config.mask.keys(len, len - 1..len).iter().count() == 2;
+            (0..c.pool.samples()).any(|s| two(c.pool.length(SampleId::new(s))))
+        }),
+        ("a tile that reads no key", |c| {
+            c.tiles().iter().any(|tile| tile.work == 0)
+        }),
         ("more workers than a word has bits", |c| {
             c.layout.workers() > 64
         }),

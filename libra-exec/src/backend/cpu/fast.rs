@@ -4,6 +4,8 @@
 //! kept as a running maximum and sum per query (Milakov and Gimelshein 2018; Dao et al. 2022), and
 //! backward recomputes the weights from log-sum-exp. Sums are in f32.
 
+use std::ops::Range;
+
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder, linalg::general_mat_mul, s};
 
 use super::reference::{Column, Names, delta_of, kv_names, lent, own_delta, softmax_scale};
@@ -58,36 +60,46 @@ fn matrix_mut(data: &mut [f32], at: Column, first: usize, rows: usize) -> ArrayV
     ArrayViewMut2::from_shape(shape, data).expect("a column lies within its tensor")
 }
 
-/// Keys that some query of `rows` (entry-local) reads.
-fn keys_of_rows(
+/// Tiles of the keys that some query of `rows` (entry-local) reads; none reaches into a gap between
+/// them.
+fn key_tiles(
     program: &RankProgram,
     entry: &Entry,
-    first: usize,
-    rows: usize,
-) -> std::ops::Range<usize> {
-    let position = entry.position + first as u32;
+    rows: &Range<usize>,
+) -> impl Iterator<Item = Range<usize>> + use<> {
+    let position = |row: usize| entry.position + row as u32;
     let keys = program
         .mask
-        .keys(entry.len, position..position + rows as u32);
-    keys.start as usize..keys.end as usize
+        .keys(entry.len, position(rows.start)..position(rows.end));
+    keys.iter()
+        .flat_map(|keys| tiles(keys.start as usize..keys.end as usize, K_TILE))
 }
 
-/// Keys of `tile` that one query does not read, as places in the tile: before and from.
-fn hidden(
-    program: &RankProgram,
-    entry: &Entry,
-    row: usize,
-    tile: &std::ops::Range<usize>,
-) -> (usize, usize) {
-    let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
-    let place = |key: u32| (key as usize).clamp(tile.start, tile.end) - tile.start;
-    (place(keys.start), place(keys.end))
+/// Keys of `tile` that one query reads, as places in the tile, and those that it does not.
+struct Seen {
+    read: [Range<usize>; 2],
+    hidden: [Range<usize>; 3],
 }
 
-fn tiles(
-    range: std::ops::Range<usize>,
-    step: usize,
-) -> impl Iterator<Item = std::ops::Range<usize>> {
+impl Seen {
+    fn new(program: &RankProgram, entry: &Entry, row: usize, tile: &Range<usize>) -> Self {
+        let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
+        let place = |key: u32| (key as usize).clamp(tile.start, tile.end) - tile.start;
+        let mut keys = keys.iter().map(|keys| place(keys.start)..place(keys.end));
+        let first = keys.next().unwrap_or(0..0);
+        let second = keys.next().unwrap_or(first.end..first.end);
+        Self {
+            hidden: [
+                0..first.start,
+                first.end..second.start,
+                second.end..tile.len(),
+            ],
+            read: [first, second],
+        }
+    }
+}
+
+fn tiles(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range
         .step_by(step)
@@ -200,12 +212,13 @@ fn forward_head(
         out.fill(0.0);
         scratch.largest.fill(f32::NEG_INFINITY);
         scratch.total.fill(0.0);
-        for tile in tiles(keys_of_rows(program, entry, rows.start, count), K_TILE) {
+        for tile in key_tiles(program, entry, &rows) {
+            let place = tile.start - view.first as usize;
             let mut scores = tile_of(&mut scratch.scores, count, tile.len());
             general_mat_mul(
                 scale,
                 &q,
-                &matrix(k, k_at, tile.start, tile.len()).t(),
+                &matrix(k, k_at, place, tile.len()).t(),
                 0.0,
                 &mut scores,
             );
@@ -214,9 +227,10 @@ fn forward_head(
                 let scores = scores
                     .as_slice_mut()
                     .expect("rows of scratch are contiguous");
-                let (before, from) = hidden(program, entry, rows.start + row, &tile);
-                scores[..before].fill(f32::NEG_INFINITY);
-                scores[from..].fill(f32::NEG_INFINITY);
+                let seen = Seen::new(program, entry, rows.start + row, &tile);
+                for hidden in seen.hidden {
+                    scores[hidden].fill(f32::NEG_INFINITY);
+                }
                 let largest = scores.iter().copied().fold(scratch.largest[row], f32::max);
                 if largest == f32::NEG_INFINITY {
                     scores.fill(0.0);
@@ -234,12 +248,15 @@ fn forward_head(
                     out.row_mut(row).mapv_inplace(|value| value * shrink);
                 }
             }
-            let v = matrix(v, v_at, tile.start, tile.len());
+            let v = matrix(v, v_at, place, tile.len());
             general_mat_mul(1.0, &scores, &v, 1.0, &mut out);
         }
         for row in 0..count {
             let total = scratch.total[row];
-            out.row_mut(row).mapv_inplace(|value| value / total);
+            // A query that reads no key: O stays 0, and log-sum-exp becomes −∞.
+            if total > 0.0 {
+                out.row_mut(row).mapv_inplace(|value| value / total);
+            }
             lse[lse_at.row(rows.start + row).start] = scratch.largest[row] + total.ln();
         }
     }
@@ -276,15 +293,16 @@ fn backward_head(
             scratch.largest[row] = lse[own(names.lse).row(at).start];
             scratch.total[row] = delta_of(program, tensors, entry, column, at);
         }
-        for tile in tiles(keys_of_rows(program, entry, rows.start, count), K_TILE) {
-            let k = matrix(k, keyed(k_name), tile.start, tile.len());
-            let v = matrix(v, keyed(v_name), tile.start, tile.len());
+        for tile in key_tiles(program, entry, &rows) {
+            let place = tile.start - view.first as usize;
+            let k = matrix(k, keyed(k_name), place, tile.len());
+            let v = matrix(v, keyed(v_name), place, tile.len());
             let mut weights = tile_of(&mut scratch.scores, count, tile.len());
             let mut d_scores = tile_of(&mut scratch.d_scores, count, tile.len());
             general_mat_mul(scale, &q, &k.t(), 0.0, &mut weights);
             general_mat_mul(1.0, &d_o, &v.t(), 0.0, &mut d_scores);
             for row in 0..count {
-                let (before, from) = hidden(program, entry, rows.start + row, &tile);
+                let seen = Seen::new(program, entry, rows.start + row, &tile);
                 let (lse, delta) = (scratch.largest[row], scratch.total[row]);
                 let mut weights = weights.slice_mut(s![row, ..]);
                 let mut d_scores = d_scores.slice_mut(s![row, ..]);
@@ -294,19 +312,22 @@ fn backward_head(
                 let d_scores = d_scores
                     .as_slice_mut()
                     .expect("rows of scratch are contiguous");
-                for (weight, d_score) in weights.iter_mut().zip(d_scores.iter_mut()) {
-                    *weight = exp(*weight - lse);
-                    *d_score = *weight * (*d_score - delta);
+                for read in seen.read {
+                    let weights = weights[read.clone()].iter_mut();
+                    for (weight, d_score) in weights.zip(&mut d_scores[read]) {
+                        *weight = exp(*weight - lse);
+                        *d_score = *weight * (*d_score - delta);
+                    }
                 }
-                for hidden in [0..before, from..tile.len()] {
+                for hidden in seen.hidden {
                     weights[hidden.clone()].fill(0.0);
                     d_scores[hidden].fill(0.0);
                 }
             }
-            let mut d_v = matrix_mut(d_v.as_mut_slice(), keyed(d_v_name), tile.start, tile.len());
+            let mut d_v = matrix_mut(d_v.as_mut_slice(), keyed(d_v_name), place, tile.len());
             general_mat_mul(1.0, &weights.t(), &d_o, 1.0, &mut d_v);
             general_mat_mul(scale, &d_scores, &k, 1.0, &mut d_q);
-            let mut d_k = matrix_mut(d_k.as_mut_slice(), keyed(d_k_name), tile.start, tile.len());
+            let mut d_k = matrix_mut(d_k.as_mut_slice(), keyed(d_k_name), place, tile.len());
             general_mat_mul(scale, &d_scores.t(), &q, 1.0, &mut d_k);
         }
     }

@@ -1,8 +1,12 @@
 //! Attention a query at a time, every sum in ascending order: exact twin of unsharded attention.
 //!
 //! A query's scores, softmax and output are computed by the same operations in the same order
-//! wherever the query runs, so O and dQ do not depend on the plan, to the last bit.
+//! wherever the query runs, so O and dQ do not depend on the plan, to the last bit. A query that
+//! reads no key has O 0, log-sum-exp −∞ and gradient 0.
 
+use std::ops::Range;
+
+use libra_sched::KeyRanges;
 use num_traits::Float;
 
 use super::{CpuBuffer, CpuDevice};
@@ -33,7 +37,7 @@ impl Column {
         }
     }
 
-    pub(super) fn row(self, index: usize) -> std::ops::Range<usize> {
+    pub(super) fn row(self, index: usize) -> Range<usize> {
         let start = self.offset + index * self.stride;
         start..start + self.width
     }
@@ -68,6 +72,16 @@ impl Names {
                 d_q: Tensor::DQ,
             }
         }
+    }
+}
+
+impl KvView {
+    /// Rows of `keys`, counted from the view's first.
+    fn places(&self, keys: KeyRanges) -> impl Iterator<Item = usize> {
+        let first = self.first;
+        let place =
+            move |keys: Range<u32>| (keys.start - first) as usize..(keys.end - first) as usize;
+        keys.iter().flat_map(place)
     }
 }
 
@@ -145,15 +159,19 @@ impl<T: Float> Kernel<CpuDevice<T>> for ReferenceKernel {
                 );
                 for row in 0..entry.rows as usize {
                     let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
-                    let keys = keys.start as usize..keys.end as usize;
+                    let keys = || view.places(keys);
                     let q = &q[q_at.row(row)];
                     scores.clear();
-                    scores.extend(keys.clone().map(|key| dot(q, &k[k_at.row(key)]) * scale));
-                    let largest = scores.iter().copied().fold(T::neg_infinity(), T::max);
+                    scores.extend(keys().map(|key| dot(q, &k[k_at.row(key)]) * scale));
                     let out = &mut o.as_mut_slice()[o_at.row(row)];
                     out.fill(T::zero());
+                    if scores.is_empty() {
+                        lse.as_mut_slice()[lse_at.row(row).start] = T::neg_infinity();
+                        continue;
+                    }
+                    let largest = scores.iter().copied().fold(T::neg_infinity(), T::max);
                     let mut total = T::zero();
-                    for (&score, key) in scores.iter().zip(keys) {
+                    for (&score, key) in scores.iter().zip(keys()) {
                         let weight = (score - largest).exp();
                         total = total + weight;
                         add_scaled(out, weight, &v[v_at.row(key)]);
@@ -235,7 +253,7 @@ impl ReferenceKernel {
             let lse = lse[lse_at.row(row).start];
             let delta = delta_of(program, tensors, entry, column, row);
             let d_q = &mut d_q.as_mut_slice()[d_q_at.row(row)];
-            for key in keys.start as usize..keys.end as usize {
+            for key in view.places(keys) {
                 let (k, v) = (&k[k_at.row(key)], &v[v_at.row(key)]);
                 let weight = (dot(q, k) * scale - lse).exp();
                 let d_score = weight * (dot(d_o, v) - delta) * scale;

@@ -261,6 +261,27 @@ fn damage_chunks(damages: &mut Damages<'_>) {
     }
 }
 
+/// Another parent of every sample, and none, where the plan's samples have some.
+fn damage_parents(damages: &mut Damages<'_>) {
+    let lengths = &damages.plan.lengths;
+    if !lengths.has_parents() {
+        return;
+    }
+    let samples = (0..lengths.samples()).map(SampleId::new);
+    let right: Vec<_> = samples.map(|sample| lengths.parent(sample)).collect();
+    for sample in 0..right.len() {
+        for other in (0..sample).map(SampleId::new).map(Some).chain([None]) {
+            let mut parents = right.clone();
+            parents[sample] = other;
+            let legal = damages.plan.lengths.clone().with_parents(&parents).ok();
+            if let Some(lengths) = legal.filter(|_| other != right[sample]) {
+                let what = format!("sample {sample}: another parent or none");
+                damages.add(what, |p| p.lengths = lengths);
+            }
+        }
+    }
+}
+
 /// Masks that differ from one with numbers by 1 in one of them.
 fn near(mask: Mask) -> Vec<(&'static str, Mask)> {
     let masks = match mask {
@@ -312,6 +333,7 @@ fn damage_whole(damages: &mut Damages<'_>) {
     for (what, mask) in near(damages.plan.mask) {
         damages.add(format!("{what} of the mask"), |p| p.mask = mask);
     }
+    damage_parents(damages);
     damages.add("a worker too many", |p| p.workers.push(WorkerId(0)));
     damages.add("a query head too few", |p| {
         p.q_chunks.pop();

@@ -185,6 +185,7 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
         ),
     ];
     files.extend(contents());
+    files.extend(trees());
     files
 }
 
@@ -244,6 +245,50 @@ fn contents() -> Vec<(&'static str, Vec<u8>)> {
         ("kv_move_of_missing_span", word(kv, 2, 2)),
         ("kv_move_backwards", word(kv, 3, 8)),
         ("kv_move_beyond_sequence", word(kv, 4, 13)),
+    ]
+}
+
+/// Files of a right plan whose samples have parents, damaged there.
+fn trees() -> Vec<(&'static str, Vec<u8>)> {
+    let cases = named();
+    let tree = cases.iter().find(|named| named.case.pool.has_parents());
+    let right = wire::encode(&tree.expect("one has parents").case.plan());
+    let damaged = |damage: &dyn Fn(&mut PlanFile)| {
+        let mut file = PlanFile::parse(&right);
+        damage(&mut file);
+        file.bytes()
+    };
+    let parent = |sample: usize, parent: u32| {
+        damaged(&|file| put_u32(&mut file.section(section::PARENTS).data, 4 * sample, parent))
+    };
+    vec![
+        ("parent_later", parent(1, 2)),
+        ("parent_itself", parent(3, 3)),
+        ("parent_in_another_sequence", parent(7, 5)),
+        ("parent_missing", parent(1, 1000)),
+        (
+            "parents_too_few",
+            damaged(&|file| file.section(section::PARENTS).data.truncate(32)),
+        ),
+        (
+            "parents_of_none",
+            damaged(&|file| file.section(section::PARENTS).data.fill(0xff)),
+        ),
+        (
+            "parents_marked_optional",
+            damaged(&|file| file.section(section::PARENTS).flags = 0),
+        ),
+        (
+            "parents_twice",
+            damaged(&|file| {
+                let again = file.section(section::PARENTS).clone();
+                file.sections.push(again);
+            }),
+        ),
+        (
+            "parents_under_full_mask",
+            damaged(&|file| put_u32(&mut file.section(section::SHAPE).data, 40, 1)),
+        ),
     ]
 }
 

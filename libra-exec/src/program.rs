@@ -275,7 +275,8 @@ impl Pass {
     }
 }
 
-/// Consecutive queries of one sample in one shard, and the keys they read.
+/// Consecutive queries of one sample in one shard, and the keys they read: all of every ancestor of
+/// the sample, from the root on, and then some of its own.
 ///
 /// Key ranges of different entries overlap: a sample's keys serve all its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,10 +293,33 @@ pub struct Entry {
     pub position: u32,
     /// Tokens of the sample.
     pub len: u32,
-    /// Sample-local keys that some query of the entry reads; none of them is read by no query.
+    /// Sample-local keys of its own sample that some query of the entry reads, and no other.
     pub keys: KeyRanges,
     /// Index of the view of the shard's first KV head; the others follow.
     pub kv_view: u32,
+    /// First of the sample's ancestors in the program's list, root first.
+    pub above: u32,
+    /// Number of ancestors.
+    pub above_count: u32,
+}
+
+/// A sample whose keys all queries of an entry of another one read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ancestor {
+    /// Tokens of the sample.
+    pub len: u32,
+    /// As [`Entry::kv_view`].
+    pub kv_view: u32,
+}
+
+/// Where a query finds some of its keys.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySource<'a> {
+    /// One KV head of a sample.
+    pub view: &'a KvView,
+    /// Tokens of an ancestor, which every query reads whole; `None` for the entry's own sample,
+    /// where the mask decides.
+    pub whole: Option<u32>,
 }
 
 /// Where one KV head of one sample lies: row = sample-local token − `first` + `row`, for the tokens
@@ -333,7 +357,9 @@ pub struct RankProgram {
     pub shapes: [TensorShape; Tensor::ALL.len()],
     /// Attention entries by (shard, slot, token).
     pub entries: Vec<Entry>,
-    /// Views that entries point into.
+    /// Ancestors that entries point into.
+    pub ancestors: Vec<Ancestor>,
+    /// Views that entries and ancestors point into.
     pub kv_views: Vec<KvView>,
     /// Forward.
     pub forward: Pass,
@@ -359,17 +385,45 @@ impl RankProgram {
         head - first
     }
 
-    /// View of the KV head that query head `head` of `entry` reads.
-    #[must_use]
-    pub fn kv_view(&self, entry: &Entry, head: u32) -> &KvView {
+    /// Where query head `head` of `entry` finds its keys, in the order in which it reads them:
+    /// ancestors from the root on, then the entry's own sample.
+    pub fn key_sources(&self, entry: &Entry, head: u32) -> impl Iterator<Item = KeySource<'_>> {
         let first = self.heads.kv_of_shard(entry.shard).start;
-        &self.kv_views[(entry.kv_view + self.heads.kv_of_head(head) - first) as usize]
+        let place = self.heads.kv_of_head(head) - first;
+        let view = move |kv_view: u32| &self.kv_views[(kv_view + place) as usize];
+        let above = entry.above as usize..(entry.above + entry.above_count) as usize;
+        let whole = self.ancestors[above].iter().map(move |a| KeySource {
+            view: view(a.kv_view),
+            whole: Some(a.len),
+        });
+        whole.chain(std::iter::once(KeySource {
+            view: view(entry.kv_view),
+            whole: None,
+        }))
+    }
+
+    /// Keys of `source` that `queries` of `entry`, counted from its first, read.
+    #[must_use]
+    pub fn keys(&self, entry: &Entry, source: &KeySource<'_>, queries: Range<usize>) -> KeyRanges {
+        match source.whole {
+            Some(len) => Mask::Full.keys(len, 0..len),
+            None => {
+                let position = |query: usize| entry.position + query as u32;
+                let queries = position(queries.start)..position(queries.end);
+                self.mask.keys(entry.len, queries)
+            }
+        }
     }
 
     /// Query–key pairs × heads of one chunk.
     #[must_use]
     pub fn pairs(&self, chunk_heads: u32) -> u64 {
-        let pairs = |e: &Entry| self.mask.pairs(e.len, e.position..e.position + e.rows);
+        let pairs = |e: &Entry| {
+            let above = e.above as usize..(e.above + e.above_count) as usize;
+            let above: u64 = self.ancestors[above].iter().map(|a| u64::from(a.len)).sum();
+            let own = self.mask.pairs(e.len, e.position..e.position + e.rows);
+            own + above * u64::from(e.rows)
+        };
         self.entries.iter().map(pairs).sum::<u64>() * u64::from(chunk_heads)
     }
 

@@ -15,7 +15,7 @@ use crate::tensors::{PoolOutputs, PoolTensors};
 ///
 /// softmax(Q·Kᵀ/√d_qk + mask)·V with keys in ascending order; sums over keys and over elements in
 /// ascending order; dK and dV summed over query heads, then queries, ascending. Of a query that
-/// reads no key, O and dQ are 0.
+/// reads no key, O and dQ are 0. A sample's ancestors stand before it, the root first.
 #[must_use]
 pub fn attention<T: Float>(plan: &PoolPlan, inputs: &PoolTensors<T>) -> PoolOutputs<T> {
     let like = |slots: &[Vec<T>]| slots.iter().map(|s| vec![T::zero(); s.len()]).collect();
@@ -30,16 +30,8 @@ pub fn attention<T: Float>(plan: &PoolPlan, inputs: &PoolTensors<T>) -> PoolOutp
             let tokens = plan.lengths.tokens(SampleId::new(sample));
             for head in 0..plan.heads.q_heads() as usize {
                 for query in 0..tokens.end - tokens.start {
-                    one_query(
-                        plan,
-                        inputs,
-                        &mut out,
-                        slot,
-                        tokens.start,
-                        tokens.end,
-                        head,
-                        query,
-                    );
+                    let query = tokens.start + query;
+                    one_query(plan, inputs, &mut out, slot, sample, head, query);
                 }
             }
         }
@@ -53,8 +45,7 @@ fn one_query<T: Float>(
     inputs: &PoolTensors<T>,
     out: &mut PoolOutputs<T>,
     slot: usize,
-    start: u32,
-    end: u32,
+    sample: usize,
     head: usize,
     query: u32,
 ) {
@@ -64,14 +55,8 @@ fn one_query<T: Float>(
     );
     let (d_qk, d_v) = (plan.heads.dim_qk() as usize, plan.heads.dim_v() as usize);
     let kv_head = head * h_kv / h_q;
-    let len = end - start;
-    let keys: Vec<usize> = (0..len)
-        .filter(|&key| reads(plan.mask, len, query, key))
-        .map(|key| key as usize)
-        .collect();
-    let at = |token: usize, heads: usize, head: usize, width: usize| {
-        ((start as usize + token) * heads + head) * width
-    };
+    let keys = keys_of(plan, sample, query);
+    let at = |token: usize, heads: usize, head: usize, width: usize| (token * heads + head) * width;
     let scale = T::one() / T::from(d_qk).expect("widths are small").sqrt();
     let q_at = at(query as usize, h_q, head, d_qk);
     let o_at = at(query as usize, h_q, head, d_v);
@@ -129,6 +114,20 @@ fn one_query<T: Float>(
             out.d_k[slot][k_at + i] = out.d_k[slot][k_at + i] + d_score * q[i];
         }
     }
+}
+
+/// Tokens of the sequence that token `query` of `sample` reads: all of its ancestors, from the root on,
+/// and what the mask gives it of its own sample.
+fn keys_of(plan: &PoolPlan, sample: usize, query: u32) -> Vec<usize> {
+    let mut above: Vec<SampleId> = plan.lengths.ancestors(SampleId::new(sample)).collect();
+    above.reverse();
+    let above = above
+        .into_iter()
+        .flat_map(|sample| plan.lengths.tokens(sample));
+    let tokens = plan.lengths.tokens(SampleId::new(sample));
+    let (start, len) = (tokens.start, tokens.end - tokens.start);
+    let own = tokens.filter(|&key| reads(plan.mask, len, query - start, key - start));
+    above.chain(own).map(|key| key as usize).collect()
 }
 
 /// Whether `query` reads `key` in a sample of `len` tokens: the definition of every mask, key by key.

@@ -9,8 +9,8 @@ use libra_sched::placement::{self, Problem};
 use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
     BackwardMode, ElementBytes, Error, Fragment, HeadSplit, KvFetch, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, Proxy, SequenceId, Slack, TileSet, TokenLayout, Topology,
-    WindowShape, WorkerId, exchange, plan_pool, tiles,
+    PackedLengths, Placer, PlanConfig, Proxy, SampleId, SequenceId, Slack, TileSet, TokenLayout,
+    Topology, WindowShape, WorkerId, exchange, plan_pool, tiles,
 };
 
 /// One line a request: what was asked, and the answer.
@@ -534,6 +534,17 @@ fn every_variant_has_a_message_in_lower_case_without_a_full_stop() {
             value: text("ring"),
             legal: "causal, full",
         },
+        Error::Combination {
+            what: "mask",
+            value: text("full"),
+            with: "parents of samples",
+            legal: "causal",
+        },
+        Error::Parent {
+            sample: 5,
+            parent: 7,
+            first: 3,
+        },
         Error::ReceiveLimit {
             worker: WorkerId(3),
             bytes: 10,
@@ -570,7 +581,62 @@ fn every_variant_has_a_message_in_lower_case_without_a_full_stop() {
     cost 3 is NaN, must be finite and not negative
     slack "5%" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
     mask "ring" is unknown; one of causal, full
+    mask full cannot be combined with parents of samples; one of causal
+    sample 5: parent 7 must be an earlier sample of its sequence, which begins with sample 3
     w3 would receive 10 bytes, more than max_recv_bytes 9; raise the limit, the slack or the block size, or lower the pool size
     seq_tokens is 12 in lengths but 16 in layout
     "#);
+}
+
+#[test]
+fn parents_of_samples() {
+    let two = || PackedLengths::new(12, [vec![8u64, 4], vec![3, 3, 3]]).unwrap();
+    let given =
+        |parents: [Option<u32>; 5]| two().with_parents(&parents.map(|parent| parent.map(SampleId)));
+    let tree = given([None, Some(0), None, Some(2), Some(3)]).unwrap();
+    let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 12, 2).unwrap();
+    let heads = HeadSplit::new(2, 2, 4, 4, 2, 1).unwrap();
+    let window = PlanConfig {
+        mask: Mask::window(4, 0).unwrap(),
+        ..PlanConfig::paper(6)
+    };
+    let tiles = tiles::cut(&tree, &layout, &heads, Mask::Causal, 6).unwrap();
+    let home = vec![WorkerId(0); tiles.len()];
+    let derive = |pool: &PackedLengths, mask| {
+        let fetch = KvFetch::Range;
+        exchange::derive(pool, &layout, &heads, &tiles, &home, mask, fetch).map(drop)
+    };
+    let text = answers(vec![
+        ("too few", two().with_parents(&[None; 4]).map(drop)),
+        ("itself", given([None, Some(1), None, None, None]).map(drop)),
+        (
+            "a later one",
+            given([None, None, Some(4), None, None]).map(drop),
+        ),
+        (
+            "another sequence",
+            given([None, None, None, Some(1), None]).map(drop),
+        ),
+        (
+            "under a window",
+            plan_pool(&tree, &layout, &heads, &window).map(drop),
+        ),
+        ("exchange under a window", derive(&tree, window.mask)),
+        (
+            "weighed as full",
+            tree.work(Proxy::Pairs(Mask::Full)).map(drop),
+        ),
+        ("tiles of another tree", derive(&two(), Mask::Causal)),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    too few: number of samples is 4 in parents but 5 in lengths
+    itself: sample 1: parent 1 must be an earlier sample of its sequence, which begins with sample 0
+    a later one: sample 2: parent 4 must be an earlier sample of its sequence, which begins with sample 2
+    another sequence: sample 3: parent 1 must be an earlier sample of its sequence, which begins with sample 2
+    under a window: mask window:4 cannot be combined with parents of samples; one of causal
+    exchange under a window: mask window:4 cannot be combined with parents of samples; one of causal
+    weighed as full: mask full cannot be combined with parents of samples; one of causal
+    tiles of another tree: parent of a sample is 0 in the tile set but 5 in the pool
+    ");
+    assert_eq!(given([None; 5]), Ok(two()));
 }

@@ -2,7 +2,7 @@
 
 use libra_sched::{
     ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
+    PlanConfig, PoolPlan, SampleId, Slack, TokenLayout, plan_pool,
 };
 
 /// One pool to plan.
@@ -51,6 +51,7 @@ pub fn named() -> Vec<Named> {
         window_sinks_ranges(),
         blocks_zigzag_ranges(),
         restricted_keys_ranges(),
+        shared_prefix_ranges(),
         full_zigzag_shared_kv(),
         tensor_ranks_without_slack(),
         uneven_heads_explicit_fragments(),
@@ -152,6 +153,37 @@ fn restricted_keys_ranges() -> Named {
             config: PlanConfig {
                 kv_fetch: KvFetch::Range,
                 ..config(mask, 4, PAPER, ElementBytes::BF16)
+            },
+            pool,
+        },
+    }
+}
+
+/// A question with three answers, one of which is asked back, beside a sample of its own; and a
+/// chain.
+fn shared_prefix_ranges() -> Named {
+    let pool = lengths(include_str!("../golden/shared_prefix_ranges.lengths.txt"));
+    let parents = [
+        None,
+        Some(0),
+        Some(0),
+        Some(2),
+        None,
+        Some(0),
+        None,
+        Some(6),
+        Some(7),
+    ];
+    let parents = parents.map(|parent| parent.map(SampleId));
+    let pool = pool.with_parents(&parents).expect("parents are earlier");
+    Named {
+        name: "shared_prefix_ranges",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(4, 2, [4, 4], 2, 1),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                ..PlanConfig::paper(5)
             },
             pool,
         },

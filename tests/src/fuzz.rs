@@ -6,8 +6,8 @@ use libra_sched::error::divisors;
 use libra_sched::vrsp::{self as sched_vrsp, Vrsp, lower_bound};
 use libra_sched::{
     BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths,
-    Placer, PlanConfig, PlanId, PoolId, PoolPlan, Slack, TokenLayout, Topology, reverse, verify,
-    wire,
+    Placer, PlanConfig, PlanId, PoolId, PoolPlan, SampleId, Slack, TokenLayout, Topology, reverse,
+    verify, wire,
 };
 
 use crate::cases::Case;
@@ -186,6 +186,7 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         .map(|_| sequence(u, seq_tokens))
         .collect::<Result<Vec<_>>>()?;
     let pool = PackedLengths::new(seq_tokens.into(), sequences).expect("samples fit");
+    let pool = if u.ratio(1, 4)? { tree(u, pool)? } else { pool };
     let layout = layout(u, slots, seq_tokens, ranks, tensor)?;
     let ulysses = heads.shards().is_multiple_of(layout.cp());
     let placer = match u.int_in_range(0..=4)? {
@@ -195,7 +196,11 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         _ => Placer::Paper(Slack::from_ppm(u.int_in_range(0..=2_000_000)?).expect("below 1000")),
     };
     let config = PlanConfig {
-        mask: mask(u)?,
+        mask: if pool.has_parents() {
+            Mask::Causal
+        } else {
+            mask(u)?
+        },
         block_tokens: u.int_in_range(1..=24)?,
         placer,
         bytes: *u.choose(&[ElementBytes::BF16, ElementBytes::F32, ElementBytes::F64])?,
@@ -208,6 +213,19 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         heads,
         config,
     })
+}
+
+/// `pool` where samples may continue any earlier one of their sequence.
+fn tree(u: &mut Unstructured<'_>, pool: PackedLengths) -> Result<PackedLengths> {
+    let mut parents = Vec::new();
+    for sequence in 0..pool.sequences() {
+        let samples = pool.samples_of(sequence);
+        for sample in samples.clone() {
+            let back = u.int_in_range(0..=sample - samples.start)?;
+            parents.push((back > 0).then(|| SampleId::new(sample - back)));
+        }
+    }
+    Ok(pool.with_parents(&parents).expect("parents are earlier"))
 }
 
 /// Any mask, mostly with numbers that the samples feel.

@@ -47,6 +47,8 @@ pub mod section {
     pub const KV_MOVES: u32 = 11;
     /// Provenance.
     pub const PROVENANCE: u32 = 13;
+    /// Parent of every sample.
+    pub const PARENTS: u32 = 14;
 }
 
 /// One section with its table entry.

@@ -56,7 +56,13 @@ pub fn keys(
                     .any(|query| super::mask::reads(mask, len, query - start, key - start)),
                 _ => true,
             };
-            for token in tokens.clone().filter(|&token| is_read(token)) {
+            let own = tokens.clone().filter(|&token| is_read(token));
+            let mut read: Vec<(usize, u32)> = own.map(|token| (sample, token)).collect();
+            for above in super::mask::above(pool, sample) {
+                let tokens = pool.tokens(SampleId(above as u32));
+                read.extend(tokens.map(|token| (above, token)));
+            }
+            for (sample, token) in read {
                 for &head in &kv_heads {
                     let src = home(layout, heads, tile.slot, token, head);
                     if src != worker.0 {

@@ -3,7 +3,7 @@
 // Tests and benches include this file by its path; none of them uses all of it.
 #![allow(dead_code, unreachable_pub)]
 
-use libra_sched::Mask;
+use libra_sched::{Mask, PackedLengths, SampleId};
 
 /// Whether `query` reads `key` in a sample of `len` tokens.
 pub fn reads(mask: Mask, len: u32, query: u32, key: u32) -> bool {
@@ -49,4 +49,15 @@ pub fn keys(mask: Mask, len: u32, queries: std::ops::Range<u32>) -> Vec<u32> {
 pub fn pairs(mask: Mask, len: u32, queries: std::ops::Range<u32>) -> u64 {
     let of = |query: u32| (0..len).filter(|&key| reads(mask, len, query, key)).count() as u64;
     queries.map(of).sum()
+}
+
+/// Samples above `sample`, one parent after the other.
+pub fn above(pool: &PackedLengths, sample: usize) -> Vec<usize> {
+    match pool.parent(SampleId(sample as u32)) {
+        None => Vec::new(),
+        Some(parent) => {
+            let parent = parent.0 as usize;
+            [vec![parent], above(pool, parent)].concat()
+        }
+    }
 }

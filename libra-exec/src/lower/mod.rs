@@ -9,6 +9,7 @@ mod messages;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use entries::Entries;
 use libra_sched::reverse::BackwardPlan;
 use libra_sched::{PlanId, PoolPlan, SampleId, TileId, WorkerId};
 
@@ -26,7 +27,11 @@ pub fn lower(plan: &PoolPlan, backward: &BackwardPlan, worker: WorkerId) -> Rank
         plan.layout.workers()
     );
     let lowering = Lowering::new(plan, worker);
-    let (entries, kv_views) = lowering.entries();
+    let Entries {
+        entries,
+        ancestors,
+        kv_views,
+    } = lowering.entries();
     let (_, _, tensor) = plan.layout.place_of(worker);
     RankProgram {
         worker,
@@ -38,6 +43,7 @@ pub fn lower(plan: &PoolPlan, backward: &BackwardPlan, worker: WorkerId) -> Rank
         first_q_head: plan.layout.q_heads_of(&plan.heads, tensor).start,
         shapes: lowering.shapes,
         entries,
+        ancestors,
         kv_views,
         forward: lowering.forward(backward),
         backward: lowering.backward(backward),
@@ -174,6 +180,10 @@ impl<'a> Lowering<'a> {
                 for span in plan.heads.spans_of_shard(tile.shard) {
                     let group = read.entry((sample as u32, span)).or_default();
                     group.0 = hull(&group.0, &keys);
+                    for above in plan.lengths.ancestors(SampleId::new(sample)) {
+                        let group = read.entry((above.0, span)).or_default();
+                        group.0 = 0..plan.lengths.length(above);
+                    }
                 }
             }
         }

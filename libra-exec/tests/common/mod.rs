@@ -3,7 +3,7 @@
 
 use libra_sched::{
     BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths,
-    Placer, PlanConfig, PoolPlan, Slack, TokenLayout, plan_pool,
+    Placer, PlanConfig, PoolPlan, SampleId, Slack, TokenLayout, plan_pool,
 };
 use proptest::prelude::*;
 
@@ -108,7 +108,21 @@ pub(crate) fn each_kind() -> Vec<Mask> {
     parsed.map(|mask| mask.expect("a legal form")).collect()
 }
 
-/// Any mask, layout, head split, chunk count, placer, block size and backward mode.
+/// `pool`, one in three times as trees: each number says whether and how far back a sample's parent is.
+fn with_parents(pool: PackedLengths, draws: &[u32]) -> PackedLengths {
+    let mut parents = vec![None; pool.samples()];
+    for sequence in 0..pool.sequences() {
+        let samples = pool.samples_of(sequence);
+        for sample in samples.clone() {
+            let back = draws.get(sample % draws.len().max(1)).copied().unwrap_or(0) as usize;
+            let parent = sample.checked_sub(back).filter(|p| samples.contains(p));
+            parents[sample] = parent.filter(|_| back > 0).map(SampleId::new);
+        }
+    }
+    pool.with_parents(&parents).expect("parents are earlier")
+}
+
+/// Any mask or tree, layout, head split, chunk count, placer, block size and backward mode.
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     (1..4u32, 8..28u32)
         .prop_flat_map(|(slots, tokens)| {
@@ -127,11 +141,32 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                 0..6u32,
                 0..3usize,
                 (1..5u32, 1..5u32),
-                any::<u64>(),
+                (
+                    any::<u64>(),
+                    prop_oneof![
+                        2 => Just(Vec::new()),
+                        1 => proptest::collection::vec(0u32..4, 1..6),
+                    ],
+                ),
             )
         })
         .prop_map(
-            |((pool, layout, tensor, heads), mask, block, slack, placer, mode, dims, seed)| {
+            |(
+                (pool, layout, tensor, heads),
+                mask,
+                block,
+                slack,
+                placer,
+                mode,
+                dims,
+                (seed, tree),
+            )| {
+                let pool = with_parents(pool, &tree);
+                let mask = if pool.has_parents() {
+                    Mask::Causal
+                } else {
+                    mask
+                };
                 let (q_heads, kv_heads, shards, chunks) = fitting(heads, tensor);
                 let heads = HeadSplit::new(q_heads, kv_heads, dims.0, dims.1, shards, chunks)
                     .expect("the table holds legal splits");

@@ -96,6 +96,9 @@ impl Fetcher<'_> {
         } else {
             self.fetch_samples(dst, tile.slot, samples, &fragment);
         }
+        for above in self.pool.ancestors_of(tile.samples()) {
+            self.fetch_samples(dst, tile.slot, above..above + 1, &fragment);
+        }
     }
 
     /// The groups of `samples` in the spans at hand; `near` is the fragment of the block.
@@ -178,6 +181,13 @@ impl Fetcher<'_> {
                         };
                         self.read.extend(keys.iter().map(in_sequence));
                     }
+                }
+            }
+            for above in self.pool.ancestors_of(tile.samples()) {
+                let tokens = self.pool.tokens(SampleId::new(above));
+                for span in self.heads.spans_of_shard(tile.shard) {
+                    let group = above as u32 * spans + span;
+                    self.read.push((group, tokens.start, tokens.end));
                 }
             }
         }

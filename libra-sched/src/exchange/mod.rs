@@ -116,7 +116,8 @@ pub struct ExchangePlan {
 /// `fetch` says of every group its tiles read under `mask`, less what it holds as a home.
 ///
 /// # Errors
-/// Not one worker a tile, a worker or a sample that does not exist, or too many moves.
+/// Not one worker a tile, a worker or a sample that does not exist, parents of samples under another
+/// mask than causal, or too many moves.
 pub fn derive(
     pool: &PackedLengths,
     layout: &TokenLayout,
@@ -127,6 +128,7 @@ pub fn derive(
     fetch: KvFetch,
 ) -> Result<ExchangePlan, Error> {
     check(pool, layout, heads, tiles, workers)?;
+    pool.check_mask(mask)?;
     let mut plan = ExchangePlan::default();
     for (tile, (shape, &worker)) in (0..).map(TileId).zip(tiles.iter().zip(workers)) {
         if worker != shape.q_home {

@@ -27,7 +27,8 @@ use crate::error::{Error, check_positive};
 
 pub use ranges::KeyRanges;
 
-/// Which keys of its own sample a query may read. Samples never read each other.
+/// Which keys of its own sample a query may read. Samples read each other only where one continues
+/// another, and then only under the causal mask.
 ///
 /// Variants with numbers are made by the functions of the same meaning, which check them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -50,7 +50,7 @@ pub struct ShTile {
     pub q_home: WorkerId,
     /// First sample that the tokens meet.
     pub first_sample: SampleId,
-    /// Number of samples met: K(t) is these × the shard's KV spans (eq. 7).
+    /// Number of samples met: K(t) is these and their ancestors × the shard's KV spans (eq. 7).
     pub samples: u32,
     /// Zero.
     pub reserved: u32,
@@ -102,8 +102,8 @@ impl ShTile {
 /// Every block of the pool in every shard, in (slot, block, shard) order.
 ///
 /// # Errors
-/// A zero or huge block, lengths that do not match the layout, heads that do not fit its tensor
-/// ranks, work beyond 64 bits.
+/// A zero or huge block, parents of samples under another mask than causal, lengths that do not match
+/// the layout, heads that do not fit its tensor ranks, work beyond 64 bits.
 pub fn cut(
     pool: &PackedLengths,
     layout: &TokenLayout,
@@ -112,6 +112,7 @@ pub fn cut(
     block_tokens: u32,
 ) -> Result<TileSet, Error> {
     check_positive("block tokens", block_tokens.into())?;
+    pool.check_mask(mask)?;
     check_pool(pool, layout)?;
     layout.check_heads(heads)?;
     let estimate = estimate(pool, layout, heads, block_tokens)?;
@@ -151,6 +152,7 @@ fn cut_slot(
     let width = u64::from(heads.shard_width());
     let mut total = 0u128;
     let mut first = samples.start;
+    let trees = pool.has_parents();
     let shards_per_rank = heads.shards() / layout.tensor();
     for fragment in layout.fragments(slot) {
         let first_home = layout.worker(slot, fragment.rank, 0);
@@ -171,6 +173,10 @@ fn cut_slot(
                 pairs += mask.cum_pairs(len, len.min(end - sample_start));
                 if sample_start < start {
                     pairs -= mask.cum_pairs(len, start - sample_start);
+                }
+                if trees {
+                    let queries = len.min(end - sample_start) - start.saturating_sub(sample_start);
+                    pairs += u64::from(pool.above(last)) * u64::from(queries);
                 }
                 last += 1;
             }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::mask::{self, Keys};
-use super::{Violation, home_of, kv_heads_of};
+use super::{Violation, above, home_of, kv_heads_of};
 use crate::exchange::{KvFetch, KvMove};
 use crate::ids::SampleId;
 use crate::plan::PoolPlan;
@@ -82,6 +82,16 @@ fn needed_groups(plan: &PoolPlan) -> BTreeMap<Key, Vec<Keys>> {
             for &span in &spans {
                 let key = (worker.0, sample as u32, span);
                 needed.entry(key).or_default().extend(ranges.clone());
+            }
+            for above in above(plan, sample) {
+                let tokens = plan.lengths.tokens(SampleId::new(above));
+                for &span in &spans {
+                    let key = (worker.0, above as u32, span);
+                    needed
+                        .entry(key)
+                        .or_default()
+                        .push((tokens.start, tokens.end));
+                }
             }
         }
     }

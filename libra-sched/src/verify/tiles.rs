@@ -1,7 +1,7 @@
 //! Tiles: every token of every shard once, at one home, with the samples and work it has.
 
 use super::moves::check_order;
-use super::{Violation, home_of, mask};
+use super::{Violation, above, home_of, mask};
 use crate::ids::SampleId;
 use crate::plan::PoolPlan;
 use crate::tiles::ShTile;
@@ -100,6 +100,10 @@ fn check_tile(plan: &PoolPlan, index: usize, found: &mut Vec<Violation>) {
         let first = tile.start.max(tokens.start) - tokens.start;
         let end = tile.end.min(tokens.end) - tokens.start;
         pairs += mask::pairs(plan.mask, tokens.end - tokens.start, (first, end));
+        for above in above(plan, sample) {
+            let tokens = plan.lengths.length(SampleId::new(above));
+            pairs += u128::from(tokens) * u128::from(end - first);
+        }
     }
     let work = pairs * u128::from(plan.heads.q_heads() / plan.heads.shards());
     equal("work", tile.work, u64::try_from(work).unwrap_or(u64::MAX));

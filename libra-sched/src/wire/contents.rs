@@ -8,8 +8,9 @@ use super::format::{Section, Shape};
 use crate::error::{Error, check_limit};
 use crate::exchange::{ExchangePlan, KvFetch, KvMove, TileMove};
 use crate::heads::{ElementBytes, HeadSplit};
+use crate::ids::SampleId;
 use crate::layout::{Fragment, TokenLayout};
-use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
+use crate::lengths::{MAX_COUNT, PackedLengths, ROOT, check_total};
 use crate::mask::Mask;
 use crate::plan::PoolPlan;
 use crate::tiles::ShTile;
@@ -71,6 +72,8 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
     let lengths: Vec<u32> = read(sections, Section::Samples);
     let lengths = PackedLengths::from_parts(shape.seq_tokens, &first, &lengths)
         .map_err(contents(Section::Samples))?;
+    let lengths = read_parents(lengths, sections)?;
+    lengths.check_mask(mask).map_err(contents(Section::Shape))?;
     let first: Vec<u32> = read(sections, Section::Slots);
     check_count(Section::Slots, first.len(), shape.slots as usize + 1)?;
     let fragments: Vec<Fragment> = read(sections, Section::Fragments);
@@ -108,6 +111,32 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
             o: read(sections, Section::OMoves),
         },
     })
+}
+
+/// `lengths` with the parents of their section, which is there only where some sample has one.
+fn read_parents(
+    lengths: PackedLengths,
+    sections: &[(Section, &[u8])],
+) -> Result<PackedLengths, DecodeError> {
+    if section_of(sections, Section::Parents).is_none() {
+        return Ok(lengths);
+    }
+    let parents: Vec<u32> = read(sections, Section::Parents);
+    check_count(Section::Parents, parents.len(), lengths.samples())?;
+    let named = parents.iter().filter(|&&parent| parent != ROOT).count();
+    if named == 0 {
+        return Err(wrong(
+            Section::Parents,
+            "names no parent, parents",
+            named,
+            1u64,
+        ));
+    }
+    let parent = |&parent: &u32| (parent != ROOT).then_some(SampleId(parent));
+    let parents: Vec<_> = parents.iter().map(parent).collect();
+    lengths
+        .with_parents(&parents)
+        .map_err(contents(Section::Parents))
 }
 
 /// The mask of a code and its numbers; the other way round in `encode`.

@@ -148,7 +148,9 @@ fn find_sections<'a>(bytes: &'a [u8], table: &[Entry]) -> Result<Found<'a>, Deco
     for entry in table {
         let known = match required.next() {
             Some(section) => Some(section),
-            None => (entry.id == Section::Provenance as u32).then_some(Section::Provenance),
+            None => [Section::Provenance, Section::Parents]
+                .into_iter()
+                .find(|&section| entry.id == section as u32),
         };
         // Errors about an optional section that has no name here are reported as the last known.
         let section = known.unwrap_or(Section::Provenance);
@@ -213,8 +215,8 @@ fn check_entry(
         return Err(DecodeError::UnknownSection { id: entry.id });
     }
     if entry.id <= last_id || known.is_some_and(|section| entry.id != section as u32) {
-        let expected = known.map_or(last_id + 1, |section| section as u32);
-        if entry.id > Section::Provenance as u32 && entry.flags & REQUIRED != 0 {
+        let expected = known.map_or(0, |section| section as u32).max(last_id + 1);
+        if entry.id > Section::Parents as u32 && entry.flags & REQUIRED != 0 {
             return Err(DecodeError::UnknownSection { id: entry.id });
         }
         return Err(wrong(

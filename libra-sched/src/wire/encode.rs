@@ -18,9 +18,11 @@ pub fn encode(plan: &PoolPlan) -> Vec<u8> {
 #[must_use]
 pub fn encode_with(plan: &PoolPlan, provenance: &str) -> Vec<u8> {
     let shape = shape_of(plan);
-    let mut sections = sections_of(plan, &shape).to_vec();
+    let mut sections = sections_of(plan, &shape);
     if !provenance.is_empty() {
-        sections.push((Section::Provenance, provenance.as_bytes()));
+        // Ids rise: what follows provenance stands behind it.
+        let at = sections.partition_point(|(section, _)| *section < Section::Provenance);
+        sections.insert(at, (Section::Provenance, provenance.as_bytes()));
     }
     let mut offset =
         (size_of::<Header>() + sections.len() * size_of::<Entry>()).next_multiple_of(ALIGN);
@@ -149,9 +151,10 @@ const fn mask_words(mask: Mask) -> (u32, [u32; 3]) {
     }
 }
 
-fn sections_of<'a>(plan: &'a PoolPlan, shape: &'a Shape) -> [(Section, &'a [u8]); 12] {
+/// Every section but provenance.
+fn sections_of<'a>(plan: &'a PoolPlan, shape: &'a Shape) -> Vec<(Section, &'a [u8])> {
     use bytemuck::{bytes_of, cast_slice};
-    [
+    let mut sections = vec![
         (Section::Shape, bytes_of(shape)),
         (Section::Sequences, cast_slice(plan.lengths.first())),
         (Section::Samples, cast_slice(plan.lengths.lengths())),
@@ -164,5 +167,9 @@ fn sections_of<'a>(plan: &'a PoolPlan, shape: &'a Shape) -> [(Section, &'a [u8])
         (Section::QMoves, cast_slice(&plan.exchange.q)),
         (Section::KvMoves, cast_slice(&plan.exchange.kv)),
         (Section::OMoves, cast_slice(&plan.exchange.o)),
-    ]
+    ];
+    if plan.lengths.has_parents() {
+        sections.push((Section::Parents, cast_slice(plan.lengths.parents())));
+    }
+    sections
 }

@@ -90,6 +90,8 @@ pub(super) enum Section {
     OMoves = 12,
     /// UTF-8 text, not part of the plan id, may be left out.
     Provenance = 13,
+    /// u32 a sample: its parent or 2^32 − 1; there only where some sample has one.
+    Parents = 14,
 }
 
 impl Section {
@@ -123,13 +125,19 @@ impl Section {
             Self::KvMoves => "kv_moves",
             Self::OMoves => "o_moves",
             Self::Provenance => "provenance",
+            Self::Parents => "parents",
         }
     }
 
     pub(super) const fn element_bytes(self) -> u32 {
         match self {
             Self::Shape => size_of::<Shape>() as u32,
-            Self::Sequences | Self::Samples | Self::Slots | Self::QHeads | Self::Workers => 4,
+            Self::Sequences
+            | Self::Samples
+            | Self::Slots
+            | Self::QHeads
+            | Self::Workers
+            | Self::Parents => 4,
             Self::Fragments | Self::QMoves | Self::OMoves => 12,
             Self::KvHeads => 8,
             Self::Tiles => 40,

@@ -97,6 +97,25 @@ pub(crate) fn sequence(seq_tokens: u32) -> impl Strategy<Value = Vec<u32>> {
     })
 }
 
+/// `pool` where some samples continue earlier ones: by each draw the sample, and its parent.
+pub(crate) fn with_parents(pool: PackedLengths, draws: &[(Index, Index)]) -> PackedLengths {
+    let mut parents = vec![None; pool.samples()];
+    for (sample, parent) in draws.iter().filter(|_| pool.samples() > 0) {
+        let sample = sample.index(pool.samples());
+        let sequence = (0..pool.sequences()).find(|&s| pool.samples_of(s).contains(&sample));
+        let first = pool.samples_of(sequence.unwrap()).start;
+        if sample > first {
+            parents[sample] = Some(SampleId::new(first + parent.index(sample - first)));
+        }
+    }
+    pool.with_parents(&parents).unwrap()
+}
+
+/// No parents, or some.
+fn parents() -> impl Strategy<Value = Vec<(Index, Index)>> {
+    prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(any::<(Index, Index)>(), 1..12)]
+}
+
 pub(crate) fn pools(slots: u32, seq_tokens: u32) -> impl Strategy<Value = PackedLengths> {
     prop::collection::vec(sequence(seq_tokens), slots as usize)
         .prop_map(move |lists| PackedLengths::new(seq_tokens.into(), lists).unwrap())
@@ -200,10 +219,17 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
                 layouts(slots, seq_tokens, ranks, tensor),
                 Just(heads),
                 (masks(), 1u32..=24, slacks(), element_bytes()),
+                parents(),
             )
         })
         .prop_map(
-            |(pool, layout, heads, (mask, block_tokens, slack, bytes))| {
+            |(pool, layout, heads, (mask, block_tokens, slack, bytes), parents)| {
+                let pool = with_parents(pool, &parents);
+                let mask = if pool.has_parents() {
+                    Mask::Causal
+                } else {
+                    mask
+                };
                 let config = PlanConfig {
                     mask,
                     block_tokens,
@@ -248,7 +274,17 @@ fn cases_are_of_every_kind() {
         let drawn = (0..400).map(|_| cases().new_tree(&mut runner).unwrap().current());
         drawn.filter(holds).count()
     };
-    let kinds: [(&str, Holds); 12] = [
+    let kinds: [(&str, Holds); 14] = [
+        ("a sample with a parent in another block", |c| {
+            c.tiles().iter().any(|tile| {
+                let above = |s| c.pool.ancestors(SampleId::new(s)).last();
+                let mut above = tile.samples().filter_map(above);
+                above.any(|above| c.pool.tokens(above).end <= tile.start)
+            })
+        }),
+        ("a sample with a grandparent", |c| {
+            (0..c.pool.samples()).any(|s| c.pool.ancestors(SampleId::new(s)).count() > 1)
+        }),
         ("a sample read in two ranges", |c| {
             let two = |len: u32| c.config.mask.keys(len, len - 1..len).iter().count() == 2;
             (0..c.pool.samples()).any(|s| two(c.pool.length(SampleId::new(s))))

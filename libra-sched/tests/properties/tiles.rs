@@ -51,7 +51,11 @@ proptest! {
                 let queries = tile.start.max(tokens.start)..tile.end.min(tokens.end);
                 if !queries.is_empty() {
                     let local = queries.start - tokens.start..queries.end - tokens.start;
+                    let count = local.len() as u64;
                     pairs += twins::mask::pairs(case.config.mask, tokens.len() as u32, local);
+                    for above in twins::mask::above(&case.pool, sample) {
+                        pairs += count * u64::from(case.pool.length(SampleId::new(above)));
+                    }
                 }
             }
             prop_assert_eq!(tile.work, pairs * u64::from(case.heads.shard_width()));

@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder, linalg::general_mat_mul, s};
 
-use super::reference::{Column, Names, delta_of, kv_names, lent, own_delta, softmax_scale};
+use super::reference::{Column, Names, Source, delta_of, kv_names, lent, own_delta, softmax_scale};
 use super::{CpuBuffer, CpuDevice};
 use crate::backend::{Kernel, Workspace};
 use crate::error::Failure;
-use crate::program::{Entry, RankProgram};
+use crate::program::{Entry, KeySource, RankProgram};
 
 /// Queries of a tile.
 const Q_TILE: usize = 64;
@@ -60,17 +60,15 @@ fn matrix_mut(data: &mut [f32], at: Column, first: usize, rows: usize) -> ArrayV
     ArrayViewMut2::from_shape(shape, data).expect("a column lies within its tensor")
 }
 
-/// Tiles of the keys that some query of `rows` (entry-local) reads; none reaches into a gap between
-/// them.
+/// Tiles of the keys of `source` that some query of `rows` (entry-local) reads; none reaches into a
+/// gap between them.
 fn key_tiles(
     program: &RankProgram,
     entry: &Entry,
+    source: &KeySource<'_>,
     rows: &Range<usize>,
 ) -> impl Iterator<Item = Range<usize>> + use<> {
-    let position = |row: usize| entry.position + row as u32;
-    let keys = program
-        .mask
-        .keys(entry.len, position(rows.start)..position(rows.end));
+    let keys = program.keys(entry, source, rows.clone());
     keys.iter()
         .flat_map(|keys| tiles(keys.start as usize..keys.end as usize, K_TILE))
 }
@@ -82,8 +80,14 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(program: &RankProgram, entry: &Entry, row: usize, tile: &Range<usize>) -> Self {
-        let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
+    fn new(
+        program: &RankProgram,
+        entry: &Entry,
+        source: &KeySource<'_>,
+        row: usize,
+        tile: &Range<usize>,
+    ) -> Self {
+        let keys = program.keys(entry, source, row..row + 1);
         let place = |key: u32| (key as usize).clamp(tile.start, tile.end) - tile.start;
         let mut keys = keys.iter().map(|keys| place(keys.start)..place(keys.end));
         let first = keys.next().unwrap_or(0..0);
@@ -174,7 +178,9 @@ impl Kernel<CpuDevice<f32>> for FastKernel {
         let mut scratch = Scratch::new();
         for entry in &program.entries {
             for head in program.heads_of(entry, chunk) {
-                backward_head(&mut scratch, program, tensors, entry, head)?;
+                for source in program.key_sources(entry, head) {
+                    backward_head(&mut scratch, program, tensors, entry, head, &source)?;
+                }
             }
         }
         Ok(())
@@ -193,18 +199,10 @@ fn forward_head(
     let scale = softmax_scale::<f32>(program);
     let names = Names::of(entry);
     let column = program.q_column(entry, head);
-    let view = program.kv_view(entry, head);
-    let [k_name, v_name, ..] = kv_names(view);
     let q_at = Column::new(program, names.q, entry.row, column);
     let o_at = Column::new(program, names.o, entry.row, column);
     let lse_at = Column::new(program, names.lse, entry.row, column);
-    let k_at = Column::new(program, k_name, view.row, view.head);
-    let v_at = Column::new(program, v_name, view.row, view.head);
-    let (q, k, v) = (
-        tensors.get(names.q).as_slice(),
-        tensors.get(k_name).as_slice(),
-        tensors.get(v_name).as_slice(),
-    );
+    let q = tensors.get(names.q).as_slice();
     for rows in tiles(0..entry.rows as usize, Q_TILE) {
         let count = rows.len();
         let q = matrix(q, q_at, rows.start, count);
@@ -212,44 +210,30 @@ fn forward_head(
         out.fill(0.0);
         scratch.largest.fill(f32::NEG_INFINITY);
         scratch.total.fill(0.0);
-        for tile in key_tiles(program, entry, &rows) {
-            let place = tile.start - view.first as usize;
-            let mut scores = tile_of(&mut scratch.scores, count, tile.len());
-            general_mat_mul(
-                scale,
-                &q,
-                &matrix(k, k_at, place, tile.len()).t(),
-                0.0,
-                &mut scores,
-            );
-            for row in 0..count {
-                let mut scores = scores.row_mut(row);
-                let scores = scores
-                    .as_slice_mut()
-                    .expect("rows of scratch are contiguous");
-                let seen = Seen::new(program, entry, rows.start + row, &tile);
-                for hidden in seen.hidden {
-                    scores[hidden].fill(f32::NEG_INFINITY);
+        for source in program.key_sources(entry, head) {
+            let Source {
+                k, v, k_at, v_at, ..
+            } = Source::new(program, tensors, source);
+            for tile in key_tiles(program, entry, &source, &rows) {
+                let place = tile.start - source.view.first as usize;
+                let mut scores = tile_of(&mut scratch.scores, count, tile.len());
+                let k = matrix(k, k_at, place, tile.len());
+                general_mat_mul(scale, &q, &k.t(), 0.0, &mut scores);
+                for row in 0..count {
+                    let mut scores = scores.row_mut(row);
+                    let scores = scores
+                        .as_slice_mut()
+                        .expect("rows of scratch are contiguous");
+                    let seen = Seen::new(program, entry, &source, rows.start + row, &tile);
+                    let (largest, total) = (&mut scratch.largest[row], &mut scratch.total[row]);
+                    let shrink = soften(scores, seen, largest, total);
+                    if shrink != 1.0 {
+                        out.row_mut(row).mapv_inplace(|value| value * shrink);
+                    }
                 }
-                let largest = scores.iter().copied().fold(scratch.largest[row], f32::max);
-                if largest == f32::NEG_INFINITY {
-                    scores.fill(0.0);
-                    continue;
-                }
-                let shrink = exp(scratch.largest[row] - largest);
-                let mut total = 0.0;
-                for score in scores.iter_mut() {
-                    *score = exp(*score - largest);
-                    total += *score;
-                }
-                scratch.total[row] = scratch.total[row] * shrink + total;
-                scratch.largest[row] = largest;
-                if shrink != 1.0 {
-                    out.row_mut(row).mapv_inplace(|value| value * shrink);
-                }
+                let v = matrix(v, v_at, place, tile.len());
+                general_mat_mul(1.0, &scores, &v, 1.0, &mut out);
             }
-            let v = matrix(v, v_at, place, tile.len());
-            general_mat_mul(1.0, &scores, &v, 1.0, &mut out);
         }
         for row in 0..count {
             let total = scratch.total[row];
@@ -262,18 +246,41 @@ fn forward_head(
     }
 }
 
+/// Scores of one query to weights by the running maximum and sum; returns by what O so far shrinks.
+fn soften(scores: &mut [f32], seen: Seen, largest_yet: &mut f32, total_yet: &mut f32) -> f32 {
+    for hidden in seen.hidden {
+        scores[hidden].fill(f32::NEG_INFINITY);
+    }
+    let largest = scores.iter().copied().fold(*largest_yet, f32::max);
+    if largest == f32::NEG_INFINITY {
+        scores.fill(0.0);
+        return 1.0;
+    }
+    let shrink = exp(*largest_yet - largest);
+    let mut total = 0.0;
+    for score in scores.iter_mut() {
+        *score = exp(*score - largest);
+        total += *score;
+    }
+    *total_yet = *total_yet * shrink + total;
+    *largest_yet = largest;
+    shrink
+}
+
+/// Gradients of one head of an entry by the keys of one source.
 fn backward_head(
     scratch: &mut Scratch,
     program: &RankProgram,
     tensors: &mut Workspace<CpuBuffer<f32>>,
     entry: &Entry,
     head: u32,
+    source: &KeySource<'_>,
 ) -> Result<(), Failure> {
     let scale = softmax_scale::<f32>(program);
     let names = Names::of(entry);
     let column = program.q_column(entry, head);
-    let view = *program.kv_view(entry, head);
-    let [k_name, v_name, d_k_name, d_v_name] = kv_names(&view);
+    let view = source.view;
+    let [k_name, v_name, d_k_name, d_v_name] = kv_names(view);
     let mut d_q = lent(tensors, names.d_q)?;
     let mut d_k = lent(tensors, d_k_name)?;
     let mut d_v = lent(tensors, d_v_name)?;
@@ -293,7 +300,7 @@ fn backward_head(
             scratch.largest[row] = lse[own(names.lse).row(at).start];
             scratch.total[row] = delta_of(program, tensors, entry, column, at);
         }
-        for tile in key_tiles(program, entry, &rows) {
+        for tile in key_tiles(program, entry, source, &rows) {
             let place = tile.start - view.first as usize;
             let k = matrix(k, keyed(k_name), place, tile.len());
             let v = matrix(v, keyed(v_name), place, tile.len());
@@ -302,7 +309,7 @@ fn backward_head(
             general_mat_mul(scale, &q, &k.t(), 0.0, &mut weights);
             general_mat_mul(1.0, &d_o, &v.t(), 0.0, &mut d_scores);
             for row in 0..count {
-                let seen = Seen::new(program, entry, rows.start + row, &tile);
+                let seen = Seen::new(program, entry, source, rows.start + row, &tile);
                 let (lse, delta) = (scratch.largest[row], scratch.total[row]);
                 let mut weights = weights.slice_mut(s![row, ..]);
                 let mut d_scores = d_scores.slice_mut(s![row, ..]);

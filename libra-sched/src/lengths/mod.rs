@@ -1,10 +1,15 @@
 //! Sample lengths of packed sequences, and the shape of the window they fill.
 
+mod tree;
+
 use std::ops::Range;
 
 use crate::error::{Error, check_divides, check_limit, check_positive};
 use crate::ids::{SampleId, SequenceId};
 use crate::mask::Mask;
+
+pub(crate) use tree::ROOT;
+use tree::Tree;
 
 /// Largest number of tokens of one packed sequence.
 pub const MAX_SEQ_TOKENS: u32 = 1 << 30;
@@ -143,6 +148,8 @@ pub struct PackedLengths {
     lengths: Vec<u32>,
     /// First token of each sample within its sequence.
     starts: Vec<u32>,
+    /// Which samples continue others.
+    tree: Tree,
 }
 
 impl PackedLengths {
@@ -176,6 +183,7 @@ impl PackedLengths {
             first: vec![0],
             lengths: Vec::with_capacity(samples),
             starts: Vec::with_capacity(samples),
+            tree: Tree::default(),
         };
         for (sequence, samples) in sequences.into_iter().enumerate() {
             packed.push(sequence, samples)?;
@@ -299,7 +307,20 @@ impl PackedLengths {
         let lists = members
             .iter()
             .map(|m| self.lengths_of(m.index()).iter().copied());
-        Self::new(self.seq_tokens.into(), lists)
+        let selected = Self::new(self.seq_tokens.into(), lists)?;
+        if !self.has_parents() {
+            return Ok(selected);
+        }
+        let mut parents = Vec::with_capacity(selected.samples());
+        for member in members {
+            let samples = self.samples_of(member.index());
+            let shift = parents.len();
+            parents.extend(samples.clone().map(|sample| {
+                let parent = self.parent(SampleId::new(sample))?;
+                Some(SampleId::new(parent.index() - samples.start + shift))
+            }));
+        }
+        selected.with_parents(&parents)
     }
 
     /// Tokens of one packed sequence, L.
@@ -376,15 +397,23 @@ impl PackedLengths {
     /// # Errors
     /// If the weights of all sequences together exceed 64 bits.
     pub fn work(&self, proxy: Proxy) -> Result<Vec<u64>, Error> {
-        let weigh = |&length: &u32| match proxy {
-            Proxy::SumSquares => u64::from(length) * u64::from(length),
-            Proxy::Pairs(mask) => mask.cum_pairs(length, length),
+        if let Proxy::Pairs(mask) = proxy {
+            self.check_mask(mask)?;
+        }
+        let weigh = |sample: usize| {
+            let (len, above) = (self.lengths[sample], u64::from(self.above(sample)));
+            let length = u64::from(len);
+            match proxy {
+                // (above + ℓ)² − above²: what the sample adds to its branch.
+                Proxy::SumSquares => length * (length + 2 * above),
+                Proxy::Pairs(mask) => mask.cum_pairs(len, len) + above * length,
+            }
         };
         let mut total = 0u128;
         let mut work = Vec::with_capacity(self.sequences());
         for sequence in 0..self.sequences() {
-            // A sequence has at most 2^30 tokens, so its squares stay below 2^60.
-            let sum: u64 = self.lengths_of(sequence).iter().map(weigh).sum();
+            // A sequence has at most 2^30 tokens, so its squares stay below 2^61.
+            let sum: u64 = self.samples_of(sequence).map(weigh).sum();
             total += u128::from(sum);
             work.push(sum);
         }

@@ -126,8 +126,9 @@ pub(crate) struct PlanArgs {
     /// Who places tiles on workers
     #[arg(long, value_enum)]
     pub(crate) placement: Option<Placement>,
-    /// What VRSP takes for the work of a sequence
-    #[arg(long, value_enum)]
+    /// What VRSP takes for the work of a sequence: squares, pairs, or the pairs of sparse attention, moba:B,top:K or
+    /// nsa:L,stride:D,block:B,top:N,window:W
+    #[arg(long, value_name = "PROXY")]
     pub(crate) proxy: Option<ProxyKind>,
 }
 

@@ -166,6 +166,14 @@ fn numbers_and_names_must_be_legal() {
             "window of a mask is 0, must be at least 1",
         ),
         (
+            "--proxy tokens",
+            "proxy \"tokens\" is unknown; one of squares, pairs, moba:B,top:K, nsa:L,stride:D,",
+        ),
+        (
+            "--proxy moba:256,top:0",
+            "top of MoBA is 0, must be at least 1",
+        ),
+        (
             "--placement best",
             "[possible values: home, paper, head-shard]",
         ),
@@ -182,6 +190,25 @@ fn numbers_and_names_must_be_legal() {
         assert!(done.stderr.contains(message), "{flags}: {}", done.stderr);
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{flags}");
     }
+}
+
+#[test]
+fn sparse_attention_weighs_sequences_and_nothing_more() {
+    refuses(
+        "run linux-6.1 --preset tiny --proxy moba:8,top:2",
+        3,
+        "error: proxy moba:8,top:2 cannot be combined with execution; one of squares, pairs",
+    );
+    refuses(
+        "plan linux-6.1 --preset tiny --proxy moba:8,top:2 -o plans",
+        3,
+        "error: proxy moba:8,top:2 cannot be combined with plans that are written; one of squares, pairs",
+    );
+    refuses(
+        "plan linux-6.1 --preset tiny --proxy moba:8,top:2 --mask full",
+        3,
+        "error: mask full cannot be combined with sparse attention as the proxy; one of causal",
+    );
 }
 
 #[test]

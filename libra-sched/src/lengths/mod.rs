@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::error::{Error, check_divides, check_limit, check_positive};
 use crate::ids::{SampleId, SequenceId};
-use crate::mask::Mask;
+use crate::mask::{Mask, SparseAttention};
 
 pub(crate) use tree::ROOT;
 use tree::Tree;
@@ -126,6 +126,8 @@ pub enum Proxy {
     SumSquares,
     /// Exact query–key pairs under a mask.
     Pairs(Mask),
+    /// Exact pairs of sparse attention, which weighs sequences and plans nothing beyond.
+    Sparse(SparseAttention),
 }
 
 /// Sample lengths of a list of packed sequences.
@@ -395,10 +397,13 @@ impl PackedLengths {
     /// Weight of every sequence under `proxy`.
     ///
     /// # Errors
-    /// If the weights of all sequences together exceed 64 bits.
+    /// If the weights of all sequences together exceed 64 bits, or lengths with parents are weighed
+    /// otherwise than by squares or causal pairs.
     pub fn work(&self, proxy: Proxy) -> Result<Vec<u64>, Error> {
-        if let Proxy::Pairs(mask) = proxy {
-            self.check_mask(mask)?;
+        match proxy {
+            Proxy::SumSquares => {}
+            Proxy::Pairs(mask) => self.check_mask(mask)?,
+            Proxy::Sparse(sparse) => self.check_sparse(sparse)?,
         }
         let weigh = |sample: usize| {
             let (len, above) = (self.lengths[sample], u64::from(self.above(sample)));
@@ -407,6 +412,7 @@ impl PackedLengths {
                 // (above + ℓ)² − above²: what the sample adds to its branch.
                 Proxy::SumSquares => length * (length + 2 * above),
                 Proxy::Pairs(mask) => mask.cum_pairs(len, len) + above * length,
+                Proxy::Sparse(sparse) => sparse.cum_pairs(len),
             }
         };
         let mut total = 0u128;

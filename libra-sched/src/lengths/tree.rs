@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::PackedLengths;
 use crate::error::Error;
 use crate::ids::SampleId;
-use crate::mask::Mask;
+use crate::mask::{Mask, SparseAttention};
 
 /// No parent.
 pub(crate) const ROOT: u32 = u32::MAX;
@@ -133,6 +133,19 @@ impl PackedLengths {
                 value: mask.to_string(),
                 with: "parents of samples",
                 legal: "causal",
+            });
+        }
+        Ok(())
+    }
+
+    /// Sparse attention has no parents.
+    pub(super) fn check_sparse(&self, sparse: SparseAttention) -> Result<(), Error> {
+        if self.has_parents() {
+            return Err(Error::Combination {
+                what: "sparse attention",
+                value: sparse.to_string(),
+                with: "parents of samples",
+                legal: "squares, causal pairs",
             });
         }
         Ok(())

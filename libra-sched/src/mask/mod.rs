@@ -19,6 +19,7 @@
 //! ```
 
 mod ranges;
+mod sparse;
 mod text;
 
 use std::ops::Range;
@@ -26,6 +27,7 @@ use std::ops::Range;
 use crate::error::{Error, check_positive};
 
 pub use ranges::KeyRanges;
+pub use sparse::SparseAttention;
 
 /// Which keys of its own sample a query may read. Samples read each other only where one continues
 /// another, and then only under the causal mask.

@@ -103,7 +103,7 @@ fn split_sinks(text: &str) -> Option<(&str, u32)> {
 }
 
 /// Digits alone: no sign, no space.
-fn number(text: &str) -> Option<u32> {
+pub(super) fn number(text: &str) -> Option<u32> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().ok() } else { None }
 }

@@ -405,21 +405,21 @@ impl PackedLengths {
             Proxy::Pairs(mask) => self.check_mask(mask)?,
             Proxy::Sparse(sparse) => self.check_sparse(sparse)?,
         }
-        let weigh = |sample: usize| {
-            let (len, above) = (self.lengths[sample], u64::from(self.above(sample)));
-            let length = u64::from(len);
-            match proxy {
-                // (above + ℓ)² − above²: what the sample adds to its branch.
-                Proxy::SumSquares => length * (length + 2 * above),
-                Proxy::Pairs(mask) => mask.cum_pairs(len, len) + above * length,
-                Proxy::Sparse(sparse) => sparse.cum_pairs(len),
-            }
+        let weigh = |&length: &u32| match proxy {
+            Proxy::SumSquares => u64::from(length) * u64::from(length),
+            Proxy::Pairs(mask) => mask.cum_pairs(length, length),
+            Proxy::Sparse(sparse) => sparse.cum_pairs(length),
         };
+        // Squares of a branch: (above + ℓ)² − above².
+        let times = if proxy == Proxy::SumSquares { 2 } else { 1 };
         let mut total = 0u128;
         let mut work = Vec::with_capacity(self.sequences());
         for sequence in 0..self.sequences() {
             // A sequence has at most 2^30 tokens, so its squares stay below 2^61.
-            let sum: u64 = self.samples_of(sequence).map(weigh).sum();
+            let mut sum: u64 = self.lengths_of(sequence).iter().map(weigh).sum();
+            if self.has_parents() {
+                sum += times * self.pairs_above(sequence);
+            }
             total += u128::from(sum);
             work.push(sum);
         }

@@ -53,7 +53,10 @@ impl PackedLengths {
         if parents.iter().all(Option::is_none) {
             return Ok(self);
         }
-        let mut tree = Tree::default();
+        let mut tree = Tree {
+            parents: Vec::with_capacity(parents.len()),
+            above: Vec::with_capacity(parents.len()),
+        };
         for sequence in 0..self.sequences() {
             let samples = self.samples_of(sequence);
             for sample in samples.clone() {
@@ -113,6 +116,12 @@ impl PackedLengths {
             }
         }
         found
+    }
+
+    /// Pairs of the queries of `sequence` with keys of their samples' ancestors.
+    pub(super) fn pairs_above(&self, sequence: usize) -> u64 {
+        let pairs = |s: usize| u64::from(self.above(s)) * u64::from(self.lengths[s]);
+        self.samples_of(sequence).map(pairs).sum()
     }
 
     /// Tokens of all ancestors of sample `sample`.

@@ -127,7 +127,17 @@ pub fn cut(
     };
     let mut total = 0u128;
     for slot in 0..layout.slots() {
-        total += cut_slot(pool, layout, heads, mask, block_tokens, slot, &mut set);
+        // Φ is asked twice a sample: the usual mask without a choice each time.
+        total += match mask {
+            Mask::Causal => {
+                let pairs = |len, x| Mask::Causal.cum_pairs(len, x);
+                cut_slot(pool, layout, heads, pairs, block_tokens, slot, &mut set)
+            }
+            mask => {
+                let pairs = |len, x| mask.cum_pairs(len, x);
+                cut_slot(pool, layout, heads, pairs, block_tokens, slot, &mut set)
+            }
+        };
     }
     set.runs.push(set.tiles.len() as u32);
     // Pairs of one block stay below 2^60 and heads below 2^16, so a tile may not fit although
@@ -136,12 +146,12 @@ pub fn cut(
     Ok(set)
 }
 
-/// Blocks of one slot, every shard of each; returns the slot's work.
+/// Blocks of one slot, every shard of each; returns the slot's work. `cum_pairs` is the mask's Φ.
 fn cut_slot(
     pool: &PackedLengths,
     layout: &TokenLayout,
     heads: &HeadSplit,
-    mask: Mask,
+    cum_pairs: impl Fn(u32, u32) -> u64,
     block_tokens: u32,
     slot: u32,
     set: &mut TileSet,
@@ -152,7 +162,6 @@ fn cut_slot(
     let width = u64::from(heads.shard_width());
     let mut total = 0u128;
     let mut first = samples.start;
-    let trees = pool.has_parents();
     let shards_per_rank = heads.shards() / layout.tensor();
     for fragment in layout.fragments(slot) {
         let first_home = layout.worker(slot, fragment.rank, 0);
@@ -170,15 +179,14 @@ fn cut_slot(
                     break;
                 }
                 // A part that is cut off counts as Φ of the cut, a whole sample as one Φ.
-                pairs += mask.cum_pairs(len, len.min(end - sample_start));
+                pairs += cum_pairs(len, len.min(end - sample_start));
                 if sample_start < start {
-                    pairs -= mask.cum_pairs(len, start - sample_start);
-                }
-                if trees {
-                    let queries = len.min(end - sample_start) - start.saturating_sub(sample_start);
-                    pairs += u64::from(pool.above(last)) * u64::from(queries);
+                    pairs -= cum_pairs(len, start - sample_start);
                 }
                 last += 1;
+            }
+            if pool.has_parents() {
+                pairs += pairs_above(pool, first..last, start..end);
             }
             total += u128::from(pairs) * u128::from(heads.q_heads());
             let work = pairs.saturating_mul(width);
@@ -201,6 +209,16 @@ fn cut_slot(
         }
     }
     total
+}
+
+/// Pairs of the queries `tokens`, which meet `samples`, with keys of these samples' ancestors.
+fn pairs_above(pool: &PackedLengths, samples: Range<usize>, tokens: Range<u32>) -> u64 {
+    let of_sample = |sample: usize| {
+        let own = pool.tokens(SampleId::new(sample));
+        let queries = own.end.min(tokens.end) - own.start.max(tokens.start);
+        u64::from(pool.above(sample)) * u64::from(queries)
+    };
+    samples.map(of_sample).sum()
 }
 
 /// The lengths must be those of the layout's pool.

@@ -209,6 +209,7 @@ impl Fetcher<'_> {
     /// What the tiles `own` read of each group that the moves from `begin` on bring.
     fn find_read(&mut self, begin: usize, tiles: &[ShTile], own: &[u32], mask: Mask) {
         let dst = self.moves[begin].dst;
+        let spans = self.heads.span_count() as usize;
         self.apart.clear();
         self.read.resize(self.fetched_by.len(), NOTHING);
         for at in begin..self.moves.len() {
@@ -218,6 +219,10 @@ impl Fetcher<'_> {
         for &id in own {
             let tile = &tiles[id as usize];
             for sample in tile.samples() {
+                let groups = sample * spans..(sample + 1) * spans;
+                if !self.fetched_by[groups].contains(&(dst.0 + 1)) {
+                    continue; // Most samples lie at home.
+                }
                 let tokens = self.pool.tokens(SampleId::new(sample));
                 let queries = tile.start.max(tokens.start) - tokens.start
                     ..tile.end.min(tokens.end) - tokens.start;

@@ -15,6 +15,7 @@ pages! {
     why_pools: "src/why-pools.md",
     by_hand: "src/by-hand.md",
     choosing: "src/choosing.md",
+    masks: "src/masks.md",
     node_dedup: "src/node-dedup.md",
     tiles: "src/tiles.md",
     costs: "src/costs.md",

@@ -13,7 +13,8 @@ use crate::mask::Mask;
 use crate::placement::{self, Placer, Problem, Speeds};
 use crate::tiles::{self, CostTable, ShTile, TileSet, Tiling};
 
-/// How to plan a pool, beside its lengths, layout and heads. Every combination is legal.
+/// How to plan a pool, beside its lengths, layout and heads. Every combination is legal, but only a
+/// causal mask with lengths that have parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanConfig {
     /// Which keys a query reads.
@@ -335,7 +336,8 @@ impl PoolPlan {
         let spans = self.heads.span_count() as usize;
         let mut read = vec![false; self.lengths.samples() * spans];
         for tile in &self.tiles {
-            for sample in tile.samples() {
+            let above = self.lengths.ancestors_of(tile.samples());
+            for sample in tile.samples().chain(above) {
                 for span in self.heads.spans_of_shard(tile.shard) {
                     read[sample * spans + span as usize] = true;
                 }

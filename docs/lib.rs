@@ -16,6 +16,7 @@ pages! {
     by_hand: "src/by-hand.md",
     choosing: "src/choosing.md",
     runs: "src/runs.md",
+    masks: "src/masks.md",
     node_dedup: "src/node-dedup.md",
     tiles: "src/tiles.md",
     costs: "src/costs.md",

@@ -109,8 +109,10 @@ fn damage_tile(damages: &mut Damages<'_>, index: usize) {
     }
     damages.add(name("reserved"), |p| p.tiles[index].reserved = 1);
     damages.add(name("work + 1"), |p| p.tiles[index].work += 1);
-    damages.add(name("work - 1"), |p| p.tiles[index].work -= 1);
-    damages.add(name("work 0"), |p| p.tiles[index].work = 0);
+    if tile.work > 0 {
+        damages.add(name("work - 1"), |p| p.tiles[index].work -= 1);
+        damages.add(name("work 0"), |p| p.tiles[index].work = 0);
+    }
     for worker in (0..plan.layout.workers()).map(WorkerId) {
         if worker != plan.workers[index] {
             damages.add(name("worker"), |p| p.workers[index] = worker);
@@ -346,12 +348,79 @@ fn damage_chunks(damages: &mut Damages<'_>) {
     }
 }
 
+/// Another parent of every sample, and none, where the plan's samples have some.
+fn damage_parents(damages: &mut Damages<'_>) {
+    let lengths = &damages.plan.lengths;
+    if !lengths.has_parents() {
+        return;
+    }
+    let samples = (0..lengths.samples()).map(SampleId::new);
+    let right: Vec<_> = samples.map(|sample| lengths.parent(sample)).collect();
+    for sample in 0..right.len() {
+        for other in (0..sample).map(SampleId::new).map(Some).chain([None]) {
+            let mut parents = right.clone();
+            parents[sample] = other;
+            let legal = damages.plan.lengths.clone().with_parents(&parents).ok();
+            if let Some(lengths) = legal.filter(|_| other != right[sample]) {
+                let what = format!("sample {sample}: another parent or none");
+                damages.add(what, |p| p.lengths = lengths);
+            }
+        }
+    }
+}
+
+/// Masks that differ from one with numbers by 1 in one of them.
+fn near(mask: Mask) -> Vec<(&'static str, Mask)> {
+    let masks = match mask {
+        Mask::Window { window, sinks, .. } => vec![
+            ("window + 1", Mask::window(window + 1, sinks)),
+            ("window - 1", Mask::window(window - 1, sinks)),
+            ("sinks + 1", Mask::window(window, sinks + 1)),
+            ("sinks - 1", Mask::window(window, sinks - 1)),
+            (
+                "one key from sinks to window",
+                Mask::window(window + 1, sinks - 1),
+            ),
+        ],
+        Mask::Block {
+            block,
+            local,
+            sinks,
+            ..
+        } => vec![
+            ("block + 1", Mask::block_causal(block + 1, local, sinks)),
+            ("block - 1", Mask::block_causal(block - 1, local, sinks)),
+            ("local + 1", Mask::block_causal(block, local + 1, sinks)),
+            ("local - 1", Mask::block_causal(block, local - 1, sinks)),
+            ("sinks + 1", Mask::block_causal(block, local, sinks + 1)),
+            ("sinks - 1", Mask::block_causal(block, local, sinks - 1)),
+            (
+                "sinks as local",
+                Mask::block_causal(block, local + sinks, 0),
+            ),
+        ],
+        Mask::Keys { start, end, .. } => vec![
+            ("start + 1", Mask::restricted(start + 1, end)),
+            ("start - 1", Mask::restricted(start - 1, end)),
+            ("end + 1", Mask::restricted(start, end + 1)),
+            ("end - 1", Mask::restricted(start, end - 1)),
+        ],
+        _ => Vec::new(),
+    };
+    let legal = |(what, mask): (_, Result<_, _>)| (what, mask.expect("a legal mask"));
+    masks.into_iter().map(legal).collect()
+}
+
 fn damage_whole(damages: &mut Damages<'_>) {
     let other_mask = match damages.plan.mask {
         Mask::Full => Mask::Causal,
         _ => Mask::Full,
     };
     damages.add("another mask", |p| p.mask = other_mask);
+    for (what, mask) in near(damages.plan.mask) {
+        damages.add(format!("{what} of the mask"), |p| p.mask = mask);
+    }
+    damage_parents(damages);
     damages.add("a worker too many", |p| p.workers.push(WorkerId(0)));
     damages.add("a query head too few", |p| {
         p.q_chunks.pop();

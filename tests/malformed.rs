@@ -48,6 +48,15 @@ fn word(id: u32, word: usize, value: u32) -> Vec<u8> {
     parts(|file| put_u32(&mut file.section(id).data, 4 * word, value))
 }
 
+/// `right` with another mask and its three numbers.
+fn mask_words(words: [u32; 4]) -> Vec<u8> {
+    parts(|file| {
+        for (at, value) in [10, 14, 15, 16].into_iter().zip(words) {
+            put_u32(&mut file.section(section::SHAPE).data, 4 * at, value);
+        }
+    })
+}
+
 /// Offset of the table entry of `id`.
 fn entry(id: u32) -> usize {
     HEADER + (id as usize - 1) * ENTRY
@@ -177,6 +186,7 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
     ];
     files.extend(contents());
     files.extend(routes());
+    files.extend(trees());
     files
 }
 
@@ -227,8 +237,16 @@ fn contents() -> Vec<(&'static str, Vec<u8>)> {
     let (shape, tiles, kv) = (section::SHAPE, section::TILES, section::KV_MOVES);
     vec![
         ("kv_fetch_unknown", word(shape, 13, 2)),
-        ("shape_reserved_set", word(shape, 14, 1)),
+        ("shape_reserved_set", word(shape, 18, 1)),
         ("mask_unknown", word(shape, 10, 9)),
+        ("mask_number_without_mask", word(shape, 14, 1)),
+        ("mask_number_too_many", mask_words([5, 4, 1, 0])),
+        ("mask_offset_zero", mask_words([2, 0, 0, 0])),
+        ("mask_window_zero", mask_words([3, 0, 2, 0])),
+        ("mask_chunk_zero", mask_words([5, 0, 0, 0])),
+        ("mask_local_blocks_zero", mask_words([6, 4, 0, 1])),
+        ("mask_prefix_zero", mask_words([7, 0, 0, 0])),
+        ("mask_keys_backwards", mask_words([8, 5, 4, 0])),
         ("shards_do_not_divide_heads", word(shape, 8, 3)),
         ("chunks_do_not_divide_shard", word(shape, 9, 2)),
         ("head_width_zero", word(shape, 6, 0)),
@@ -270,6 +288,50 @@ fn contents() -> Vec<(&'static str, Vec<u8>)> {
         ("kv_move_of_missing_span", word(kv, 2, 2)),
         ("kv_move_backwards", word(kv, 3, 8)),
         ("kv_move_beyond_sequence", word(kv, 4, 13)),
+    ]
+}
+
+/// Files of a right plan whose samples have parents, damaged there.
+fn trees() -> Vec<(&'static str, Vec<u8>)> {
+    let cases = named();
+    let tree = cases.iter().find(|named| named.case.pool.has_parents());
+    let right = wire::encode(&tree.expect("one has parents").case.plan());
+    let damaged = |damage: &dyn Fn(&mut PlanFile)| {
+        let mut file = PlanFile::parse(&right);
+        damage(&mut file);
+        file.bytes()
+    };
+    let parent = |sample: usize, parent: u32| {
+        damaged(&|file| put_u32(&mut file.section(section::PARENTS).data, 4 * sample, parent))
+    };
+    vec![
+        ("parent_later", parent(1, 2)),
+        ("parent_itself", parent(3, 3)),
+        ("parent_in_another_sequence", parent(7, 5)),
+        ("parent_missing", parent(1, 1000)),
+        (
+            "parents_too_few",
+            damaged(&|file| file.section(section::PARENTS).data.truncate(32)),
+        ),
+        (
+            "parents_of_none",
+            damaged(&|file| file.section(section::PARENTS).data.fill(0xff)),
+        ),
+        (
+            "parents_marked_optional",
+            damaged(&|file| file.section(section::PARENTS).flags = 0),
+        ),
+        (
+            "parents_twice",
+            damaged(&|file| {
+                let again = file.section(section::PARENTS).clone();
+                file.sections.push(again);
+            }),
+        ),
+        (
+            "parents_under_full_mask",
+            damaged(&|file| put_u32(&mut file.section(section::SHAPE).data, 40, 1)),
+        ),
     ]
 }
 

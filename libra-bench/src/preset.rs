@@ -249,6 +249,16 @@ impl Settings {
             proxy: match self.proxy {
                 ProxyKind::Squares => Proxy::SumSquares,
                 ProxyKind::Pairs => Proxy::Pairs(self.mask),
+                ProxyKind::Sparse(sparse) if self.mask == Mask::Causal => Proxy::Sparse(sparse),
+                ProxyKind::Sparse(_) => {
+                    let refused = Error::Combination {
+                        what: "mask",
+                        value: self.mask.to_string(),
+                        with: "sparse attention as the proxy",
+                        legal: "causal",
+                    };
+                    return Err(refused.into());
+                }
             },
             vrsp: self.vrsp,
             costs: match &self.costs {
@@ -260,6 +270,19 @@ impl Settings {
                 None => None,
             },
         })
+    }
+
+    /// Sparse attention weighs sequences; `what` needs more than that.
+    pub(crate) fn refuse_sparse(&self, what: &'static str) -> Result<(), Error> {
+        match self.proxy {
+            ProxyKind::Squares | ProxyKind::Pairs => Ok(()),
+            ProxyKind::Sparse(sparse) => Err(Error::Combination {
+                what: "proxy",
+                value: sparse.to_string(),
+                with: what,
+                legal: "squares, pairs",
+            }),
+        }
     }
 
     /// Flags that differ from the preset's, as they are typed.

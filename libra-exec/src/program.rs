@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use libra_sched::{BackwardMode, HeadSplit, Mask, PlanId, WorkerId};
+use libra_sched::{BackwardMode, HeadSplit, KeyRanges, Mask, PlanId, WorkerId};
 
 pub use crate::pipeline::{Hops, Leg, Step, pipelined, pipelined_over};
 
@@ -10,7 +10,8 @@ pub use crate::pipeline::{Hops, Leg, Step, pipelined, pipelined_over};
 ///
 /// Home tensors hold the worker's own tokens (its fragments in token order) and its tensor rank's
 /// heads. Staged Q-like tensors hold tiles that came from elsewhere, one shard wide. Staged K-like
-/// tensors hold one KV head of one sample after the other, one head wide.
+/// tensors hold one KV head of one sample after the other, one head wide, each from the first token
+/// that arrives or is read to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // The names are the documentation: `Staged` plus the mathematical symbol.
 pub enum Tensor {
@@ -211,7 +212,8 @@ impl Pass {
     }
 }
 
-/// Consecutive queries of one sample in one shard, and the keys they read.
+/// Consecutive queries of one sample in one shard, and the keys they read: all of every ancestor of
+/// the sample, from the root on, and then some of its own.
 ///
 /// Key ranges of different entries overlap: a sample's keys serve all its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,20 +230,44 @@ pub struct Entry {
     pub position: u32,
     /// Tokens of the sample.
     pub len: u32,
-    /// Sample-local keys that some query of the entry reads.
-    pub keys_start: u32,
-    /// One past the last such key.
-    pub keys_end: u32,
+    /// Sample-local keys of its own sample that some query of the entry reads, and no other.
+    pub keys: KeyRanges,
     /// Index of the view of the shard's first KV head; the others follow.
+    pub kv_view: u32,
+    /// First of the sample's ancestors in the program's list, root first.
+    pub above: u32,
+    /// Number of ancestors.
+    pub above_count: u32,
+}
+
+/// A sample whose keys all queries of an entry of another one read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ancestor {
+    /// Tokens of the sample.
+    pub len: u32,
+    /// As [`Entry::kv_view`].
     pub kv_view: u32,
 }
 
-/// Where one KV head of one sample lies: row = sample-local token + `row`.
+/// Where a query finds some of its keys.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySource<'a> {
+    /// One KV head of a sample.
+    pub view: &'a KvView,
+    /// Tokens of an ancestor, which every query reads whole; `None` for the entry's own sample,
+    /// where the mask decides.
+    pub whole: Option<u32>,
+}
+
+/// Where one KV head of one sample lies: row = sample-local token − `first` + `row`, for the tokens
+/// that some entry reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvView {
     /// Whether K and V are staged, or the worker's own.
     pub staged: bool,
-    /// Row of the sample's first token.
+    /// Sample-local token from which on the sample is there.
+    pub first: u32,
+    /// Row of that token.
     pub row: u32,
     /// Head of the tensor.
     pub head: u32,
@@ -268,7 +294,9 @@ pub struct RankProgram {
     pub shapes: [TensorShape; Tensor::ALL.len()],
     /// Attention entries by (shard, slot, token).
     pub entries: Vec<Entry>,
-    /// Views that entries point into.
+    /// Ancestors that entries point into.
+    pub ancestors: Vec<Ancestor>,
+    /// Views that entries and ancestors point into.
     pub kv_views: Vec<KvView>,
     /// Forward.
     pub forward: Pass,
@@ -294,17 +322,45 @@ impl RankProgram {
         head - first
     }
 
-    /// View of the KV head that query head `head` of `entry` reads.
-    #[must_use]
-    pub fn kv_view(&self, entry: &Entry, head: u32) -> &KvView {
+    /// Where query head `head` of `entry` finds its keys, in the order in which it reads them:
+    /// ancestors from the root on, then the entry's own sample.
+    pub fn key_sources(&self, entry: &Entry, head: u32) -> impl Iterator<Item = KeySource<'_>> {
         let first = self.heads.kv_of_shard(entry.shard).start;
-        &self.kv_views[(entry.kv_view + self.heads.kv_of_head(head) - first) as usize]
+        let place = self.heads.kv_of_head(head) - first;
+        let view = move |kv_view: u32| &self.kv_views[(kv_view + place) as usize];
+        let above = entry.above as usize..(entry.above + entry.above_count) as usize;
+        let whole = self.ancestors[above].iter().map(move |a| KeySource {
+            view: view(a.kv_view),
+            whole: Some(a.len),
+        });
+        whole.chain(std::iter::once(KeySource {
+            view: view(entry.kv_view),
+            whole: None,
+        }))
+    }
+
+    /// Keys of `source` that `queries` of `entry`, counted from its first, read.
+    #[must_use]
+    pub fn keys(&self, entry: &Entry, source: &KeySource<'_>, queries: Range<usize>) -> KeyRanges {
+        match source.whole {
+            Some(len) => Mask::Full.keys(len, 0..len),
+            None => {
+                let position = |query: usize| entry.position + query as u32;
+                let queries = position(queries.start)..position(queries.end);
+                self.mask.keys(entry.len, queries)
+            }
+        }
     }
 
     /// Query–key pairs × heads of one chunk.
     #[must_use]
     pub fn pairs(&self, chunk_heads: u32) -> u64 {
-        let pairs = |e: &Entry| self.mask.pairs(e.len, e.position..e.position + e.rows);
+        let pairs = |e: &Entry| {
+            let above = e.above as usize..(e.above + e.above_count) as usize;
+            let above: u64 = self.ancestors[above].iter().map(|a| u64::from(a.len)).sum();
+            let own = self.mask.pairs(e.len, e.position..e.position + e.rows);
+            own + above * u64::from(e.rows)
+        };
         self.entries.iter().map(pairs).sum::<u64>() * u64::from(chunk_heads)
     }
 

@@ -8,8 +8,8 @@ use common::{Case, case, relative_difference};
 use libra_exec::cpu::{CpuPool, FastKernel, ReferenceKernel};
 use libra_exec::{PoolTensors, unsharded};
 use libra_sched::{
-    BackwardMode, HeadSplit, LayoutKind, Mask, PackedLengths, PlanConfig, Tiling, TokenLayout,
-    plan_pool, reverse, verify,
+    BackwardMode, HeadSplit, LayoutKind, Mask, PackedLengths, PlanConfig, SampleId, Tiling,
+    TokenLayout, plan_pool, reverse, verify,
 };
 use proptest::prelude::*;
 
@@ -145,8 +145,74 @@ fn split_and_merged_tiles_compute_unsharded_attention() {
 }
 
 #[test]
+fn a_tree_computes_what_its_flattened_branches_compute() {
+    // A question of 5 tokens, answers of 3 and 4, and a follow-up of 2 to the second answer.
+    let parents = [
+        None,
+        Some(SampleId(0)),
+        Some(SampleId(0)),
+        Some(SampleId(2)),
+    ];
+    let tree = PackedLengths::new(14, [vec![5u64, 3, 4, 2]]).expect("fits");
+    let tree = tree.with_parents(&parents).expect("parents are earlier");
+    let branches = [vec![0..5, 5..8], vec![0..5, 8..12, 12..14]].map(|branch| {
+        let tokens: Vec<usize> = branch.into_iter().flatten().collect();
+        let flat = PackedLengths::new(14, [vec![tokens.len() as u64]]).expect("fits");
+        (tokens, flat)
+    });
+    let plan = |lengths: &PackedLengths, ranks| {
+        let layout = TokenLayout::new(LayoutKind::Zigzag, 1, 14, ranks).expect("legal");
+        let heads = HeadSplit::new(4, 2, 3, 2, 2, 1).expect("legal");
+        plan_pool(lengths, &layout, &heads, &PlanConfig::paper(4)).expect("legal")
+    };
+    let planned = plan(&tree, 3);
+    let inputs = PoolTensors::<f64>::random(&planned, 5);
+    let pool = CpuPool::new(&planned, BackwardMode::Stash, ReferenceKernel);
+    let run = pool.run(&inputs).expect("runs").outputs;
+
+    let mut d_v = vec![0.0; run.d_v[0].len()];
+    let mut seen = [false; 14];
+    for (tokens, flat) in branches {
+        let flat = plan(&flat, 1);
+        let mut own = PoolTensors::<f64>::random(&flat, 6);
+        let copy = |to: &mut Vec<Vec<f64>>, from: &[Vec<f64>]| {
+            let width = from[0].len() / 14;
+            for (place, token) in tokens.iter().enumerate() {
+                to[0][place * width..][..width].copy_from_slice(&from[0][token * width..][..width]);
+            }
+        };
+        copy(&mut own.q, &inputs.q);
+        copy(&mut own.k, &inputs.k);
+        copy(&mut own.v, &inputs.v);
+        copy(&mut own.d_o, &inputs.d_o);
+        // The question is asked once: only the first branch may add its gradients.
+        let width = own.d_o[0].len() / 14;
+        for (place, &token) in tokens.iter().enumerate() {
+            if std::mem::replace(&mut seen[token], true) {
+                own.d_o[0][place * width..][..width].fill(0.0);
+            }
+        }
+        let branch = unsharded::attention(&flat, &own);
+        let (width, kv_width) = (run.o[0].len() / 14, d_v.len() / 14);
+        for (place, &token) in tokens.iter().enumerate() {
+            assert_eq!(
+                run.o[0][token * width..][..width],
+                branch.o[0][place * width..][..width]
+            );
+            for i in 0..kv_width {
+                d_v[token * kv_width + i] += branch.d_v[0][place * kv_width + i];
+            }
+        }
+    }
+    assert!(relative_difference(&run.d_v, &[d_v]) <= 1e-12, "dV differs");
+}
+
+#[test]
 fn the_fast_kernel_errs_at_most_twice_as_much_as_plain_f32() {
-    for mask in Mask::ALL {
+    let forms = "causal full causal+40 window:64 window:50,sinks:20 two-sided:30,70 chunked:100 \
+        block:32,local:2,sinks:1 prefix:70 keys:20..200";
+    for mask in forms.split_whitespace() {
+        let mask: Mask = mask.parse().expect("a legal form");
         let samples = [vec![384u64, 100, 28], vec![17, 300, 195]];
         let pool = PackedLengths::new(512, samples).expect("fits");
         let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 512, 2).expect("legal");

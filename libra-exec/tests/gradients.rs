@@ -1,12 +1,20 @@
 //! The yardstick itself: unsharded gradients against finite differences.
 
+mod common;
+
 use libra_exec::{PoolTensors, unsharded};
 use libra_sched::{
-    HeadSplit, LayoutKind, Mask, PackedLengths, PlanConfig, PoolPlan, TokenLayout, plan_pool,
+    HeadSplit, LayoutKind, Mask, PackedLengths, PlanConfig, PoolPlan, SampleId, TokenLayout,
+    plan_pool,
 };
 
-fn plan(mask: Mask) -> PoolPlan {
-    let pool = PackedLengths::new(9, [vec![5u64, 3], vec![9]]).expect("fits");
+fn plan(mask: Mask, tree: bool) -> PoolPlan {
+    let mut pool = PackedLengths::new(9, [vec![5u64, 3], vec![3, 1, 2, 3]]).expect("fits");
+    if tree {
+        let parents = [None, None, None, Some(2), Some(2), Some(4)];
+        let parents = parents.map(|parent| parent.map(SampleId));
+        pool = pool.with_parents(&parents).expect("parents are earlier");
+    }
     let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 9, 1).expect("legal");
     let heads = HeadSplit::new(4, 2, 3, 2, 2, 1).expect("legal");
     let config = PlanConfig {
@@ -28,8 +36,9 @@ fn loss(plan: &PoolPlan, inputs: &PoolTensors<f64>) -> f64 {
 
 #[test]
 fn unsharded_gradients_are_the_slopes_of_the_loss() {
-    for mask in Mask::ALL {
-        let plan = plan(mask);
+    let flat = common::each_kind().into_iter().map(|mask| (mask, false));
+    for (mask, tree) in flat.chain([(Mask::Causal, true)]) {
+        let plan = plan(mask, tree);
         let inputs = PoolTensors::<f64>::random(&plan, 3);
         let gradients = unsharded::attention(&plan, &inputs);
         type Pick = fn(&mut PoolTensors<f64>) -> &mut Vec<Vec<f64>>;

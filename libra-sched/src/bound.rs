@@ -74,12 +74,14 @@ fn qo_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
                         continue;
                     }
                     let (start, end) = (start - tokens.start, end - tokens.start);
+                    let above = u64::from(plan.lengths.above(sample));
                     load += u128::from(plan.mask.pairs(len, start..end));
+                    load += u128::from(above) * u128::from(end - start);
                     let step = (end - start).div_ceil(PARTS);
                     for first in (start..end).step_by(step as usize) {
                         let last = end.min(first + step);
                         parts.push(Part {
-                            each: keys(plan.mask, len, first, last) * width,
+                            each: (keys(plan.mask, len, first, last) + above) * width,
                             tokens: u64::from(last - first) * shards,
                         });
                     }
@@ -98,8 +100,7 @@ fn qo_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
 
 /// Keys that no query of `first..last` exceeds.
 fn keys(mask: Mask, len: u32, first: u32, last: u32) -> u64 {
-    let keys = mask.keys(len, first..last);
-    u64::from(keys.end - keys.start)
+    mask.keys(len, first..last).len().into()
 }
 
 /// Fewest rows (tokens × shards) that take `surplus` work along.

@@ -165,6 +165,30 @@ pub enum Error {
         /// Names that would be legal.
         legal: &'static str,
     },
+    /// Two things that are legal each, but not together.
+    #[error("{what} {value} cannot be combined with {with}; one of {legal}")]
+    Combination {
+        /// What was asked for.
+        what: &'static str,
+        /// Its name.
+        value: String,
+        /// What it meets.
+        with: &'static str,
+        /// What would be legal instead.
+        legal: &'static str,
+    },
+    /// The parent of a sample is no earlier sample of its sequence.
+    #[error(
+        "sample {sample}: parent {parent} must be an earlier sample of its sequence, which begins with sample {first}"
+    )]
+    Parent {
+        /// The sample, over all sequences.
+        sample: u64,
+        /// Its parent.
+        parent: u64,
+        /// First sample of its sequence.
+        first: u64,
+    },
     /// A worker would receive more than its staging memory holds.
     #[error(
         "{worker} would receive {bytes} bytes, more than max_recv_bytes {limit}; raise the limit, the slack or the block size, or lower the pool size"

@@ -65,7 +65,7 @@ pub use heads::{ElementBytes, HeadSplit};
 pub use ids::{PoolId, SampleId, SequenceId, TileId, WorkerId};
 pub use layout::{Fragment, LayoutKind, TokenLayout};
 pub use lengths::{PackedLengths, Proxy, WindowShape};
-pub use mask::Mask;
+pub use mask::{KeyRanges, Mask, SparseAttention};
 pub use placement::{Placer, Slack, Speed, Speeds};
 pub use plan::{Measured, PlanConfig, PoolPlan, plan_pool, plan_pool_measured, plan_pool_with};
 pub use reverse::BackwardMode;

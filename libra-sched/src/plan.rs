@@ -13,7 +13,8 @@ use crate::mask::Mask;
 use crate::placement::{self, Placement, Placer, Problem, Speeds};
 use crate::tiles::{self, CostTable, ShTile, TileSet, Tiling};
 
-/// How to plan a pool, beside its lengths, layout and heads. Every combination is legal.
+/// How to plan a pool, beside its lengths, layout and heads. Every combination is legal, but only a
+/// causal mask with lengths that have parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanConfig {
     /// Which keys a query reads.
@@ -167,9 +168,10 @@ pub fn plan_pool_measured(
     }
     let (tiles, placed) = if let Placer::Export(slack, topology) = config.placer {
         if measured.costs.is_some() {
-            return Err(Error::UnknownName {
-                what: "placer by measured times",
+            return Err(Error::Combination {
+                what: "placement",
                 value: "export".to_owned(),
+                with: "measured times",
                 legal: "home, paper, head-shard",
             });
         }
@@ -364,7 +366,8 @@ impl PoolPlan {
         let spans = self.heads.span_count() as usize;
         let mut read = vec![false; self.lengths.samples() * spans];
         for tile in &self.tiles {
-            for sample in tile.samples() {
+            let above = self.lengths.ancestors_of(tile.samples());
+            for sample in tile.samples().chain(above) {
                 for span in self.heads.spans_of_shard(tile.shard) {
                     read[sample * spans + span as usize] = true;
                 }

@@ -9,8 +9,8 @@ use libra_sched::placement::{self, Problem};
 use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
     BackwardMode, CostTable, ElementBytes, Error, Fragment, HeadSplit, KvFetch, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, Proxy, SequenceId, Slack, Speed, Speeds, TileSet, Tiling,
-    TokenLayout, Topology, WindowShape, WorkerId, exchange, plan_pool, tiles,
+    PackedLengths, Placer, PlanConfig, Proxy, SampleId, SequenceId, Slack, Speed, Speeds, TileSet,
+    Tiling, TokenLayout, Topology, WindowShape, WorkerId, exchange, plan_pool, tiles,
 };
 
 /// One line a request: what was asked, and the answer.
@@ -306,6 +306,16 @@ fn measurements() {
             "a length beyond 2^30",
             table(&[128, 1 << 31], &heads, &times(4.0)),
         ),
+        (
+            "a length without a key",
+            CostTable::new(
+                Mask::restricted(200, 300).unwrap(),
+                &lengths,
+                &heads,
+                &times(4.0),
+            )
+            .map(drop),
+        ),
         ("a row too few", table(&lengths, &heads, &times(4.0)[..1])),
         ("a column too many", table(&lengths, &[8], &times(4.0))),
         ("a time of 0", table(&lengths, &heads, &times(0.0))),
@@ -334,6 +344,7 @@ fn measurements() {
     a length twice: lengths[1] is 128, must be above 128: lengths rise
     0 heads: heads[0] is 0, must be above 0: heads rise
     a length beyond 2^30: lengths is 2147483648, above the limit of 1073741824
+    a length without a key: lengths[0] is 128, must be a length at which keys:200..300 reads a key
     a row too few: the number of entries in time_ns is 1, must be 2, one for each of lengths
     a column too many: the number of entries in a row of time_ns is 2, must be 1, one for each of heads
     a time of 0: time_ns[1][1] is 0.0, must be a time from 1e-7 to 1e12 ns for so many queries and heads
@@ -353,6 +364,10 @@ fn measurements() {
     let long_layout = TokenLayout::new(LayoutKind::Contiguous, 1, 1 << 20, 1).unwrap();
     let long = tiles::cut(&long, &long_layout, &heads, Mask::Causal, 1 << 20).unwrap();
     let one_shard = HeadSplit::new(2, 2, 4, 4, 1, 1).unwrap();
+    let parents = [None, Some(SampleId(0)), None, Some(SampleId(2)), None];
+    let tree = pool.clone().with_parents(&parents).unwrap();
+    let tree = tiles::cut(&tree, &layout, &heads, Mask::Causal, 12).unwrap();
+    let window = Mask::window(4, 0).unwrap();
     let mut few = vec![1; tiles.len() - 1];
     let mut much = vec![u64::MAX / 2; tiles.len()];
     let problem = Problem::new(&pool, &layout, &heads, ElementBytes::BF16).unwrap();
@@ -365,6 +380,14 @@ fn measurements() {
         (
             "tiles of another split",
             tiles::reweigh(&tiles, &one_shard, Mask::Causal, &dear).map(drop),
+        ),
+        (
+            "times of a tree under a window",
+            tiles::reweigh(&tree, &heads, window, &dear).map(drop),
+        ),
+        (
+            "parts of a tree under a window",
+            tiles::split(&tree, &heads, window, 9).map(drop),
         ),
         ("a weight too few", tiles.swap_work(&mut few)),
         ("weights beyond 2^64", tiles.swap_work(&mut much)),
@@ -380,6 +403,8 @@ fn measurements() {
     insta::assert_snapshot!(text, @r#"
     time beyond 2^64: time of a tile overflows 64 bits: 1099512676352000000000
     tiles of another split: H is 2 in the tile set but 1 in the pool
+    times of a tree under a window: mask window:4 cannot be combined with parents of samples; one of causal
+    parts of a tree under a window: mask window:4 cannot be combined with parents of samples; one of causal
     a weight too few: number of tiles is 7 in the weights but 8 in the tile set
     weights beyond 2^64: weight of the pool overflows 64 bits: 73786976294838206456
     a speed too few: number of workers is 3 in the speeds but 4 in the pool
@@ -546,6 +571,8 @@ fn names_and_numbers() {
     }
     let text = answers(vec![
         ("mask", parsed::<Mask>("sliding")),
+        ("a window of no key", parsed::<Mask>("window:0,sinks:4")),
+        ("no key at all", parsed::<Mask>("keys:9..4")),
         ("layout", parsed::<LayoutKind>("ring")),
         ("vrsp", parsed::<Vrsp>("random")),
         ("kv", parsed::<KvFetch>("prefix")),
@@ -561,7 +588,9 @@ fn names_and_numbers() {
         ),
     ]);
     insta::assert_snapshot!(text, @r#"
-    mask: mask "sliding" is unknown; one of causal, full
+    mask: mask "sliding" is unknown; one of causal, full, causal+S, window:W, window:W,sinks:S, two-sided:L,R, chunked:C, block:B,local:N, block:B,local:N,sinks:S, prefix:P, keys:A..B
+    a window of no key: window of a mask is 0, must be at least 1
+    no key at all: number of keys of a mask is 0, must be at least 1
     layout: layout "ring" is unknown; one of contiguous, zigzag
     vrsp: vrsp algorithm "random" is unknown; one of arrival, paper, certified
     kv: kv fetch "prefix" is unknown; one of whole, range
@@ -648,6 +677,17 @@ fn every_variant_has_a_message_in_lower_case_without_a_full_stop() {
             value: text("ring"),
             legal: "causal, full",
         },
+        Error::Combination {
+            what: "mask",
+            value: text("full"),
+            with: "parents of samples",
+            legal: "causal",
+        },
+        Error::Parent {
+            sample: 5,
+            parent: 7,
+            first: 3,
+        },
         Error::ReceiveLimit {
             worker: WorkerId(3),
             bytes: 10,
@@ -684,7 +724,62 @@ fn every_variant_has_a_message_in_lower_case_without_a_full_stop() {
     cost 3 is NaN, must be finite and not negative
     slack "5%" is not a number from 0 to 1000 (0.03 allows 3 % over the mean)
     mask "ring" is unknown; one of causal, full
+    mask full cannot be combined with parents of samples; one of causal
+    sample 5: parent 7 must be an earlier sample of its sequence, which begins with sample 3
     w3 would receive 10 bytes, more than max_recv_bytes 9; raise the limit, the slack or the block size, or lower the pool size
     seq_tokens is 12 in lengths but 16 in layout
     "#);
+}
+
+#[test]
+fn parents_of_samples() {
+    let two = || PackedLengths::new(12, [vec![8u64, 4], vec![3, 3, 3]]).unwrap();
+    let given =
+        |parents: [Option<u32>; 5]| two().with_parents(&parents.map(|parent| parent.map(SampleId)));
+    let tree = given([None, Some(0), None, Some(2), Some(3)]).unwrap();
+    let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 12, 2).unwrap();
+    let heads = HeadSplit::new(2, 2, 4, 4, 2, 1).unwrap();
+    let window = PlanConfig {
+        mask: Mask::window(4, 0).unwrap(),
+        ..PlanConfig::paper(6)
+    };
+    let tiles = tiles::cut(&tree, &layout, &heads, Mask::Causal, 6).unwrap();
+    let home = vec![WorkerId(0); tiles.len()];
+    let derive = |pool: &PackedLengths, mask| {
+        let fetch = KvFetch::Range;
+        exchange::derive(pool, &layout, &heads, &tiles, &home, mask, fetch).map(drop)
+    };
+    let text = answers(vec![
+        ("too few", two().with_parents(&[None; 4]).map(drop)),
+        ("itself", given([None, Some(1), None, None, None]).map(drop)),
+        (
+            "a later one",
+            given([None, None, Some(4), None, None]).map(drop),
+        ),
+        (
+            "another sequence",
+            given([None, None, None, Some(1), None]).map(drop),
+        ),
+        (
+            "under a window",
+            plan_pool(&tree, &layout, &heads, &window).map(drop),
+        ),
+        ("exchange under a window", derive(&tree, window.mask)),
+        (
+            "weighed as full",
+            tree.work(Proxy::Pairs(Mask::Full)).map(drop),
+        ),
+        ("tiles of another tree", derive(&two(), Mask::Causal)),
+    ]);
+    insta::assert_snapshot!(text, @r"
+    too few: number of samples is 4 in parents but 5 in lengths
+    itself: sample 1: parent 1 must be an earlier sample of its sequence, which begins with sample 0
+    a later one: sample 2: parent 4 must be an earlier sample of its sequence, which begins with sample 2
+    another sequence: sample 3: parent 1 must be an earlier sample of its sequence, which begins with sample 2
+    under a window: mask window:4 cannot be combined with parents of samples; one of causal
+    exchange under a window: mask window:4 cannot be combined with parents of samples; one of causal
+    weighed as full: mask full cannot be combined with parents of samples; one of causal
+    tiles of another tree: parent of a sample is 0 in the tile set but 5 in the pool
+    ");
+    assert_eq!(given([None; 5]), Ok(two()));
 }

@@ -1,6 +1,8 @@
 //! Decoding allocates in proportion to the bytes it is given, whatever they claim.
 
-use libra_sched::{HeadSplit, LayoutKind, PackedLengths, PlanConfig, TokenLayout, plan_pool, wire};
+use libra_sched::{
+    HeadSplit, LayoutKind, PackedLengths, PlanConfig, SampleId, TokenLayout, plan_pool, wire,
+};
 
 mod counting;
 #[path = "../../tests/src/plan_file.rs"]
@@ -31,6 +33,15 @@ fn decoding_a_plan_allocates_little_more_than_the_plan() {
     let narrow = HeadSplit::new(4, 2, 2, 3, 4, 1).unwrap();
     assert_modest("small", &plan(2, 12, &narrow, 6));
     assert_modest("many samples", &plan(8, 4096, &narrow, 512));
+    let tokens = 4096u32;
+    let pool = PackedLengths::new(tokens.into(), vec![vec![1u32; 4096]; 8]).unwrap();
+    let parents: Vec<_> = (0..8 * 4096u32)
+        .map(|sample| (sample % 4096 > 0).then(|| SampleId(sample / 4096 * 4096)))
+        .collect();
+    let pool = pool.with_parents(&parents).unwrap();
+    let layout = TokenLayout::new(LayoutKind::Zigzag, 8, tokens, 4).unwrap();
+    let tree = plan_pool(&pool, &layout, &narrow, &PlanConfig::paper(512)).unwrap();
+    assert_modest("many parents", &wire::encode(&tree));
     assert_modest("many tiles", &plan(4, 512, &narrow, 2));
     for (q_heads, kv_heads, shards) in [
         (1 << 16, 1 << 16, 1 << 16),

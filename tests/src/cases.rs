@@ -2,7 +2,7 @@
 
 use libra_sched::{
     ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PoolPlan, Slack, Tiling, TokenLayout, Topology, plan_pool,
+    PlanConfig, PoolPlan, SampleId, Slack, Tiling, TokenLayout, Topology, plan_pool,
 };
 
 /// One pool to plan.
@@ -51,6 +51,11 @@ pub fn named() -> Vec<Named> {
         two_hops(),
         runs_on_nodes(),
         adaptive_tiles(),
+        window_sinks_ranges(),
+        blocks_zigzag_ranges(),
+        restricted_keys_ranges(),
+        shared_prefix_ranges(),
+        shared_prefix_two_hops_adaptive(),
         full_zigzag_shared_kv(),
         tensor_ranks_without_slack(),
         uneven_heads_explicit_fragments(),
@@ -58,6 +63,9 @@ pub fn named() -> Vec<Named> {
         home_with_padding(),
     ]
 }
+
+/// Algorithm 2 with the paper's slack.
+const PAPER: Placer = Placer::Paper(Slack::PAPER);
 
 fn config(mask: Mask, block_tokens: u32, placer: Placer, bytes: ElementBytes) -> PlanConfig {
     PlanConfig {
@@ -155,6 +163,126 @@ fn adaptive_tiles() -> Named {
             config: PlanConfig {
                 tiling: Tiling::Adaptive,
                 ..PlanConfig::paper(4)
+            },
+            pool,
+        },
+    }
+}
+
+/// Two ranges a sample: its sinks, and what the windows cover.
+fn window_sinks_ranges() -> Named {
+    let pool = lengths(include_str!("../golden/window_sinks_ranges.lengths.txt"));
+    let mask = Mask::window(3, 2).expect("a legal window");
+    Named {
+        name: "window_sinks_ranges",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(4, 2, [4, 4], 2, 2),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                ..config(mask, 4, PAPER, ElementBytes::BF16)
+            },
+            pool,
+        },
+    }
+}
+
+/// Two ranges of which one home holds both, with tokens of another home between.
+fn blocks_zigzag_ranges() -> Named {
+    let pool = lengths(include_str!("../golden/blocks_zigzag_ranges.lengths.txt"));
+    let mask = Mask::block_causal(3, 2, 1).expect("a legal block mask");
+    Named {
+        name: "blocks_zigzag_ranges",
+        case: Case {
+            layout: grid(LayoutKind::Zigzag, &pool, 2, 1),
+            heads: split(4, 2, [4, 4], 2, 1),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                ..config(mask, 5, PAPER, ElementBytes::F32)
+            },
+            pool,
+        },
+    }
+}
+
+/// Tiles that read few keys or none.
+fn restricted_keys_ranges() -> Named {
+    let pool = lengths(include_str!("../golden/restricted_keys_ranges.lengths.txt"));
+    let mask = Mask::restricted(4, 9).expect("five keys");
+    Named {
+        name: "restricted_keys_ranges",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(2, 2, [4, 4], 2, 1),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                ..config(mask, 4, PAPER, ElementBytes::BF16)
+            },
+            pool,
+        },
+    }
+}
+
+/// A question with three answers, one of which is asked back, beside a sample of its own; and a
+/// chain.
+fn shared_prefix_ranges() -> Named {
+    let pool = lengths(include_str!("../golden/shared_prefix_ranges.lengths.txt"));
+    let parents = [
+        None,
+        Some(0),
+        Some(0),
+        Some(2),
+        None,
+        Some(0),
+        None,
+        Some(6),
+        Some(7),
+    ];
+    let parents = parents.map(|parent| parent.map(SampleId));
+    let pool = pool.with_parents(&parents).expect("parents are earlier");
+    Named {
+        name: "shared_prefix_ranges",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(4, 2, [4, 4], 2, 1),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                ..PlanConfig::paper(5)
+            },
+            pool,
+        },
+    }
+}
+
+/// A prefix that enters a node once and is forwarded there, and tiles that are split.
+fn shared_prefix_two_hops_adaptive() -> Named {
+    let pool = lengths(include_str!(
+        "../golden/shared_prefix_two_hops_adaptive.lengths.txt"
+    ));
+    let parents = [
+        None,
+        Some(0),
+        Some(0),
+        Some(2),
+        None,
+        Some(4),
+        None,
+        None,
+        None,
+    ];
+    let parents = parents.map(|parent| parent.map(SampleId));
+    let pool = pool.with_parents(&parents).expect("parents are earlier");
+    let nodes = Topology::new(3).expect("three are a node");
+    Named {
+        name: "shared_prefix_two_hops_adaptive",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
+            heads: split(4, 1, [4, 4], 2, 2),
+            config: PlanConfig {
+                kv_fetch: KvFetch::Range,
+                kv_route: KvRoute::Node(nodes),
+                tiling: Tiling::Adaptive,
+                ..PlanConfig::paper(8)
             },
             pool,
         },

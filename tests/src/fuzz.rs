@@ -6,8 +6,8 @@ use libra_sched::error::divisors;
 use libra_sched::vrsp::{self as sched_vrsp, Vrsp, lower_bound};
 use libra_sched::{
     BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, PlanId, PoolId, PoolPlan, Slack, Tiling, TokenLayout,
-    Topology, reverse, verify, wire,
+    PackedLengths, Placer, PlanConfig, PlanId, PoolId, PoolPlan, SampleId, Slack, Tiling,
+    TokenLayout, Topology, reverse, verify, wire,
 };
 
 use crate::cases::Case;
@@ -188,6 +188,7 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         .map(|_| sequence(u, seq_tokens))
         .collect::<Result<Vec<_>>>()?;
     let pool = PackedLengths::new(seq_tokens.into(), sequences).expect("samples fit");
+    let pool = if u.ratio(1, 4)? { tree(u, pool)? } else { pool };
     let layout = layout(u, slots, seq_tokens, ranks, tensor)?;
     let ulysses = heads.shards().is_multiple_of(layout.cp());
     let placer = match u.int_in_range(0..=6)? {
@@ -201,7 +202,11 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         _ => Placer::Paper(Slack::from_ppm(u.int_in_range(0..=2_000_000)?).expect("below 1000")),
     };
     let config = PlanConfig {
-        mask: *u.choose(&Mask::ALL)?,
+        mask: if pool.has_parents() {
+            Mask::Causal
+        } else {
+            mask(u)?
+        },
         block_tokens: u.int_in_range(1..=24)?,
         placer,
         bytes: *u.choose(&[ElementBytes::BF16, ElementBytes::F32, ElementBytes::F64])?,
@@ -219,6 +224,44 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         heads,
         config,
     })
+}
+
+/// `pool` where samples may continue any earlier one of their sequence.
+fn tree(u: &mut Unstructured<'_>, pool: PackedLengths) -> Result<PackedLengths> {
+    let mut parents = Vec::new();
+    for sequence in 0..pool.sequences() {
+        let samples = pool.samples_of(sequence);
+        for sample in samples.clone() {
+            let back = u.int_in_range(0..=sample - samples.start)?;
+            parents.push((back > 0).then(|| SampleId::new(sample - back)));
+        }
+    }
+    Ok(pool.with_parents(&parents).expect("parents are earlier"))
+}
+
+/// Any mask, mostly with numbers that the samples feel.
+fn mask(u: &mut Unstructured<'_>) -> Result<Mask> {
+    let mut number = |least: u32| -> Result<u32> {
+        let huge = u.ratio(1, 8)?;
+        if huge {
+            Ok(u32::MAX)
+        } else {
+            u.int_in_range(least..=40)
+        }
+    };
+    let (a, b, c) = (number(1)?, number(1)?, number(0)?);
+    let mask = match u.int_in_range(0..=8)? {
+        0 => Ok(Mask::Causal),
+        1 => Ok(Mask::Full),
+        2 => Mask::causal_with_offset(a),
+        3 => Mask::window(a, c),
+        4 => Ok(Mask::two_sided(c, b)),
+        5 => Mask::chunked(a),
+        6 => Mask::block_causal(a, b, c),
+        7 => Mask::prefix(a),
+        _ => Mask::restricted(c.min(40), a.saturating_add(40)),
+    };
+    Ok(mask.expect("the numbers are legal"))
 }
 
 fn head_split(u: &mut Unstructured<'_>) -> Result<HeadSplit> {

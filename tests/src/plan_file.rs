@@ -49,6 +49,8 @@ pub mod section {
     pub const PROVENANCE: u32 = 13;
     /// Forwards, in files that have a route through nodes.
     pub const FORWARDS: u32 = 14;
+    /// Parent of every sample.
+    pub const PARENTS: u32 = 15;
 }
 
 /// One section with its table entry.

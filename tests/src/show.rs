@@ -84,6 +84,9 @@ fn write_slot(out: &mut String, plan: &PoolPlan, slot: u32) -> std::fmt::Result 
     write!(out, "\nslot {slot}: samples")?;
     for sample in plan.lengths.samples_of(slot as usize) {
         write!(out, " {}", plan.lengths.length(SampleId::new(sample)))?;
+        if let Some(parent) = plan.lengths.parent(SampleId::new(sample)) {
+            write!(out, " (after {parent})")?;
+        }
     }
     write!(out, "; fragments")?;
     for f in plan.layout.fragments(slot) {

@@ -1,5 +1,5 @@
 //! Measured costs as they are defined: for every piece of a tile, one a sample, its pairs counted
-//! query by query, at the time of a pair that the table shows around its queries and heads.
+//! query by query, ancestors' too, at the time of a pair that the table shows around its queries and heads.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -24,10 +24,15 @@ pub fn tile_ns(
         for token in tokens.clone().filter(|token| tile.tokens().contains(token)) {
             queries += 1;
             pairs += mask.keys_of(len, token - tokens.start).len();
+            let mut at = SampleId(sample as u32);
+            while let Some(parent) = pool.parent(at) {
+                pairs += pool.length(parent);
+                at = parent;
+            }
         }
         let shard_heads = heads.q_heads() / heads.shards();
         let at_once = shard_heads / heads.chunks();
-        time += pairs as f64 * f64::from(shard_heads) * rate(queries, at_once, table);
+        time += f64::from(pairs) * f64::from(shard_heads) * rate(queries, at_once, table);
     }
     time
 }
@@ -36,8 +41,8 @@ pub fn tile_ns(
 fn rate(queries: u32, heads: u32, (mask, lengths, columns, times): Table<'_>) -> f64 {
     let entry = |row: usize, column: usize| {
         let len = lengths[row];
-        let pairs: usize = (0..len).map(|query| mask.keys_of(len, query).len()).sum();
-        times[row][column] / pairs as f64 / f64::from(columns[column])
+        let pairs: u32 = (0..len).map(|query| mask.keys_of(len, query).len()).sum();
+        times[row][column] / f64::from(pairs) / f64::from(columns[column])
     };
     let along_heads = |row: usize| line(columns, heads, |column| entry(row, column));
     line(lengths, queries, along_heads)

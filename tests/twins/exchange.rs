@@ -49,11 +49,20 @@ pub fn keys(
                 continue;
             }
             let queries = (tile.start..tile.end).filter(|token| tokens.contains(token));
-            let is_read = |key: u32| match (fetch, mask) {
-                (KvFetch::Range, Mask::Causal) => queries.clone().any(|query| key <= query),
+            let (start, len) = (tokens.start, tokens.len() as u32);
+            let is_read = |key: u32| match fetch {
+                KvFetch::Range => queries
+                    .clone()
+                    .any(|query| super::mask::reads(mask, len, query - start, key - start)),
                 _ => true,
             };
-            for token in tokens.clone().filter(|&token| is_read(token)) {
+            let own = tokens.clone().filter(|&token| is_read(token));
+            let mut read: Vec<(usize, u32)> = own.map(|token| (sample, token)).collect();
+            for above in super::mask::above(pool, sample) {
+                let tokens = pool.tokens(SampleId(above as u32));
+                read.extend(tokens.map(|token| (above, token)));
+            }
+            for (sample, token) in read {
                 for &head in &kv_heads {
                     let src = home(layout, heads, tile.slot, token, head);
                     if src != worker.0 {

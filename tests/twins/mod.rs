@@ -3,6 +3,7 @@
 pub mod brute;
 pub mod costs;
 pub mod exchange;
+pub mod mask;
 pub mod placement;
 pub mod relay;
 pub mod vrsp;

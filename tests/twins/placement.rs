@@ -4,6 +4,8 @@
 // Tests and benches include this file by its path; none of them uses all of it.
 #![allow(dead_code, unreachable_pub)]
 
+use std::collections::BTreeSet;
+
 use libra_sched::{
     ElementBytes, HeadSplit, PackedLengths, SampleId, ShTile, Slack, TokenLayout, WorkerId,
 };
@@ -128,11 +130,19 @@ impl Algorithm<'_> {
         }
     }
 
-    /// K(t), eq. 7: every sample that the tile meets, in every KV span of its shard.
+    /// K(t), eq. 7: every sample that the tile meets and whatever it continues, in every KV span of
+    /// the tile's shard.
     fn groups(&self, tile: &ShTile) -> impl Iterator<Item = Group> + '_ {
         let spans = self.heads.spans_of_shard(tile.shard);
-        let samples = tile.first_sample.0..tile.first_sample.0 + tile.samples;
-        samples.flat_map(move |sample| {
+        let mut samples: BTreeSet<u32> = BTreeSet::new();
+        for sample in tile.first_sample.0..tile.first_sample.0 + tile.samples {
+            let mut at = Some(SampleId(sample));
+            while let Some(sample) = at {
+                samples.insert(sample.0);
+                at = self.pool.parent(sample);
+            }
+        }
+        samples.into_iter().flat_map(move |sample| {
             spans.clone().map(move |span| Group {
                 index: sample as usize * self.heads.span_count() as usize + span as usize,
                 bytes: self.group_bytes(sample, span),

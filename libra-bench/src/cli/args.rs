@@ -8,7 +8,7 @@ use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack, Tiling};
 
 use super::values::{
     Backend, Dtype, Pack, Placement, ProxyKind, Route, backward_modes, count, count_u32,
-    kv_fetches, layouts, masks, positive_count, seconds, tilings, vrsps,
+    kv_fetches, layouts, positive_count, seconds, tilings, vrsps,
 };
 use crate::preset::Preset;
 use crate::workload::Distribution;
@@ -110,8 +110,9 @@ pub(crate) struct PlanArgs {
     /// Width of a V or O head [default: that of a head]
     #[arg(long, value_name = "N", value_parser = count_u32)]
     pub(crate) v_head_dim: Option<u32>,
-    /// Which keys of its sample a query reads
-    #[arg(long, value_parser = masks())]
+    /// Which keys of its sample a query reads: causal, full, causal+S, window:W, window:W,sinks:S, two-sided:L,R,
+    /// chunked:C, block:B,local:N, block:B,local:N,sinks:S, prefix:P or keys:A..B
+    #[arg(long, value_name = "MASK")]
     pub(crate) mask: Option<Mask>,
     /// Which worker holds which tokens
     #[arg(long, value_parser = layouts())]
@@ -137,8 +138,9 @@ pub(crate) struct PlanArgs {
     /// Speeds of workers where they differ, 1 for the nominal: WORKER=SPEED,... or a file with one a line
     #[arg(long, value_name = "SPEEDS")]
     pub(crate) speeds: Option<String>,
-    /// What VRSP takes for the work of a sequence
-    #[arg(long, value_enum)]
+    /// What VRSP takes for the work of a sequence: squares, pairs, or the pairs of sparse attention, moba:B,top:K or
+    /// nsa:L,stride:D,block:B,top:N,window:W
+    #[arg(long, value_name = "PROXY")]
     pub(crate) proxy: Option<ProxyKind>,
 }
 
@@ -152,7 +154,7 @@ pub(crate) struct MeasureArgs {
     /// Which pool of the window
     #[arg(long, value_name = "K", default_value_t = 0, value_parser = count_u32)]
     pub(crate) pool: u32,
-    /// Divide lengths, L and B by N
+    /// Divide lengths, L, B and the tokens of a mask by N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) scale: u32,
     /// Element type

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use libra_sched::vrsp::Vrsp;
-use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Tiling};
+use libra_sched::{BackwardMode, Error, KvFetch, LayoutKind, SparseAttention, Tiling};
 
 use crate::units::parse_count;
 
@@ -44,12 +44,42 @@ pub(crate) enum Route {
 }
 
 /// What VRSP balances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProxyKind {
     /// Squared sample lengths.
     Squares,
     /// Exact query-key pairs under the mask.
     Pairs,
+    /// Exact pairs of sparse attention.
+    Sparse(SparseAttention),
+}
+
+impl fmt::Display for ProxyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Squares => f.write_str("squares"),
+            Self::Pairs => f.write_str("pairs"),
+            Self::Sparse(sparse) => sparse.fmt(f),
+        }
+    }
+}
+
+impl FromStr for ProxyKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "squares" => Ok(Self::Squares),
+            "pairs" => Ok(Self::Pairs),
+            _ => text.parse().map(Self::Sparse).map_err(|error| match error {
+                Error::UnknownName { .. } => {
+                    let forms = SparseAttention::FORMS;
+                    format!("proxy {text:?} is unknown; one of squares, pairs, {forms}")
+                }
+                error => error.to_string(),
+            }),
+        }
+    }
 }
 
 /// Element type of an execution.
@@ -92,7 +122,7 @@ macro_rules! show_by_name {
         }
     )*};
 }
-show_by_name!(Pack, Placement, ProxyKind, Route, Dtype, Backend);
+show_by_name!(Pack, Placement, Route, Dtype, Backend);
 
 /// A flag and the values it takes in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,31 +236,26 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Names of the scheduler's own types, listed in the help.
-pub(super) fn masks() -> impl TypedValueParser<Value = Mask> {
-    PossibleValuesParser::new(["causal", "full"]).try_map(|name| name.parse())
-}
-
-/// As [`masks`].
 pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutKind> {
     PossibleValuesParser::new(["contiguous", "zigzag"]).try_map(|name| name.parse())
 }
 
-/// As [`masks`].
+/// As [`layouts`].
 pub(super) fn vrsps() -> impl TypedValueParser<Value = Vrsp> {
     PossibleValuesParser::new(["arrival", "paper", "certified"]).try_map(|name| name.parse())
 }
 
-/// As [`masks`].
+/// As [`layouts`].
 pub(super) fn tilings() -> impl TypedValueParser<Value = Tiling> {
     PossibleValuesParser::new(["fixed", "adaptive"]).try_map(|name| name.parse())
 }
 
-/// As [`masks`].
+/// As [`layouts`].
 pub(super) fn kv_fetches() -> impl TypedValueParser<Value = KvFetch> {
     PossibleValuesParser::new(["whole", "range"]).try_map(|name| name.parse())
 }
 
-/// As [`masks`].
+/// As [`layouts`].
 pub(super) fn backward_modes() -> impl TypedValueParser<Value = BackwardMode> {
     PossibleValuesParser::new(["recompute", "stash", "refetch"]).try_map(|name| name.parse())
 }

@@ -6,7 +6,7 @@ use libra_sched::{Tiling, wire};
 use serde_json::{Value, json};
 
 use super::{Context, Outcome, code, excess, percent};
-use crate::cli::{ClusterArgs, PlanArgs, WindowArgs, WorkloadArgs};
+use crate::cli::{ClusterArgs, PlanArgs, ProxyKind, WindowArgs, WorkloadArgs};
 use crate::failure::Failure;
 use crate::measure::{AdaptiveCase, Inter, PoolCase, Source, Summary, WindowPlan, Windows};
 use crate::preset::{Settings, Shapes, command_line};
@@ -25,6 +25,9 @@ pub(super) fn run(
     let source = Source::new(workload)?;
     let settings = Settings::new(workload, cluster, plan);
     let shapes = settings.shapes()?;
+    if output.is_some() {
+        settings.refuse_sparse("plans that are written")?;
+    }
     let count = windows.windows.unwrap_or(1);
     let mut stream = Windows::new(&source, &settings)?;
     let mut done = Planned::default();
@@ -61,6 +64,12 @@ pub(super) fn run(
     report.header();
     report.note(settings.line());
     report.note(format!("lengths {}", source.name()));
+    if let ProxyKind::Sparse(sparse) = settings.proxy {
+        report.note(format!(
+            "pools are those of {sparse}; tiles, workers and Q and O are those of {} attention, K and V at most",
+            settings.mask
+        ));
+    }
     report.note("");
     report.table(pool_table(context, &done.pools));
     report.note("");

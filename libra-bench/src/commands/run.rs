@@ -28,6 +28,7 @@ pub(super) fn run(
     let source = Source::new(workload)?;
     let settings = Settings::new(workload, cluster, plan);
     let shapes = settings.shapes()?;
+    settings.refuse_sparse("execution")?;
     let window = first_window(&source, &settings, &shapes)?;
     let execution = Execution {
         source,

@@ -64,6 +64,7 @@ pub(crate) fn scaled_pool(
     let (tokens, cp) = (lengths.seq_tokens(), shapes.window.cp());
     let slots = shapes.window.pool_size();
     let config = PlanConfig {
+        mask: shapes.plan.mask.scaled_down(scale),
         block_tokens: shapes.plan.block_tokens.div_ceil(scale),
         bytes: match dtype {
             Dtype::F64 => ElementBytes::F64,

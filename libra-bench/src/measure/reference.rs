@@ -1,7 +1,7 @@
 //! Attention without a plan, one KV head of one sequence at a time, so that cores share the work.
 
 use libra_exec::{PoolOutputs, PoolTensors, unsharded};
-use libra_sched::{Error, HeadSplit, PackedLengths, PlanConfig, PoolPlan, TokenLayout, plan_pool};
+use libra_sched::{Error, HeadSplit, PlanConfig, PoolPlan, SequenceId, TokenLayout, plan_pool};
 use num_traits::Float;
 use rayon::prelude::*;
 
@@ -24,8 +24,7 @@ impl Reference {
             ..PlanConfig::paper(tokens)
         };
         let slot = |slot: usize| {
-            let lengths = plan.lengths.lengths_of(slot).iter().copied();
-            let lengths = PackedLengths::new(tokens.into(), [lengths])?;
+            let lengths = plan.lengths.select(&[SequenceId::new(slot)])?;
             plan_pool(&lengths, &layout, &one, &config)
         };
         let slots = (0..plan.lengths.sequences()).map(slot);
@@ -91,7 +90,7 @@ fn interleaved<T: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use libra_sched::LayoutKind;
+    use libra_sched::{LayoutKind, PackedLengths};
 
     #[test]
     fn parts_put_together_are_attention_over_the_whole_pool() {

@@ -39,7 +39,8 @@ pub(crate) struct WindowPlan {
     pub(crate) inter: Inter,
 }
 
-/// Balance of a window's pools: heaviest over mean, less 1, in pairs under the mask.
+/// Balance of a window's pools: heaviest over mean, less 1, in pairs under the mask or of the sparse attention that is
+/// the proxy.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Inter {
     /// Pools in arrival order.
@@ -182,7 +183,12 @@ impl Windows {
 fn group(window: u64, lengths: PackedLengths, shapes: &Shapes) -> Result<WindowPlan, Failure> {
     let size = shapes.window.pool_size() as usize;
     let weights = lengths.work(shapes.proxy)?;
-    let pairs = lengths.work(Proxy::Pairs(shapes.plan.mask))?;
+    // Squares only estimate; sparse attention is what will be computed.
+    let computed = match shapes.proxy {
+        Proxy::Sparse(_) => shapes.proxy,
+        _ => Proxy::Pairs(shapes.plan.mask),
+    };
+    let pairs = lengths.work(computed)?;
     let mut scratch = vrsp::Scratch::default();
     let mut times = Vec::with_capacity(VRSP_RUNS);
     let placement = loop {

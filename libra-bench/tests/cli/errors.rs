@@ -157,7 +157,22 @@ fn numbers_and_names_must_be_legal() {
             "--slack 2000",
             "slack \"2000\" is not a number from 0 to 1000",
         ),
-        ("--mask window", "[possible values: causal, full]"),
+        (
+            "--mask window",
+            "mask \"window\" is unknown; one of causal, full, causal+S, window:W,",
+        ),
+        (
+            "--mask window:0",
+            "window of a mask is 0, must be at least 1",
+        ),
+        (
+            "--proxy tokens",
+            "proxy \"tokens\" is unknown; one of squares, pairs, moba:B,top:K, nsa:L,stride:D,",
+        ),
+        (
+            "--proxy moba:256,top:0",
+            "top of MoBA is 0, must be at least 1",
+        ),
         (
             "--placement best",
             "[possible values: home, paper, head-shard, export]",
@@ -175,6 +190,25 @@ fn numbers_and_names_must_be_legal() {
         assert!(done.stderr.contains(message), "{flags}: {}", done.stderr);
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{flags}");
     }
+}
+
+#[test]
+fn sparse_attention_weighs_sequences_and_nothing_more() {
+    refuses(
+        "run linux-6.1 --preset tiny --proxy moba:8,top:2",
+        3,
+        "error: proxy moba:8,top:2 cannot be combined with execution; one of squares, pairs",
+    );
+    refuses(
+        "plan linux-6.1 --preset tiny --proxy moba:8,top:2 -o plans",
+        3,
+        "error: proxy moba:8,top:2 cannot be combined with plans that are written; one of squares, pairs",
+    );
+    refuses(
+        "plan linux-6.1 --preset tiny --proxy moba:8,top:2 --mask full",
+        3,
+        "error: mask full cannot be combined with sparse attention as the proxy; one of causal",
+    );
 }
 
 #[test]
@@ -359,7 +393,8 @@ fn measurements_must_be_possible() {
         ),
         (
             table("1").replace("causal", "sparse"),
-            "c.json: mask \"sparse\" is unknown; one of causal, full",
+            "c.json: mask \"sparse\" is unknown; one of causal, full, causal+S, window:W, window:W,sinks:S, \
+             two-sided:L,R, chunked:C, block:B,local:N, block:B,local:N,sinks:S, prefix:P, keys:A..B",
         ),
         (
             table("1").replace("[128]", "[128, 256]"),

@@ -19,7 +19,7 @@ fn wrong(report: &Value) -> Vec<u64> {
 fn results_in_f64_are_exact_in_every_mode() {
     for backward in ["recompute", "stash", "refetch"] {
         for layout in ["contiguous", "zigzag"] {
-            for mask in ["causal", "full"] {
+            for mask in ["causal", "full", "window:4096,sinks:512"] {
                 let flags = format!("--backward {backward} --layout {layout} --mask {mask}");
                 let report = json(&format!("{POOL} --dtype f64 {flags}"));
                 assert_eq!(wrong(&report), [0, 0], "{flags}");
@@ -37,6 +37,26 @@ fn results_in_f32_are_as_good_as_plain_attention() {
             let number = |field: &str| case[field].as_f64().expect("a number");
             assert!(number("max_abs_error") <= 2.0 * number("reference_abs_error"));
         }
+    }
+}
+
+#[test]
+fn every_kind_of_mask_is_computed_from_ranges() {
+    for mask in [
+        "causal+2000",
+        "window:4096",
+        "two-sided:1000,3000",
+        "chunked:8192",
+        "block:1024,local:3,sinks:1",
+        "prefix:5000",
+        "keys:3000..9000",
+    ] {
+        let flags = format!("--kv range --mask {mask} --dtype f64");
+        let report = json(&format!("{POOL} {flags}"));
+        assert_eq!(wrong(&report), [0, 0], "{mask}");
+        assert_eq!(report["config"]["mask"], mask);
+        let report = json(&format!("{POOL} --kv range --mask {mask}"));
+        assert_eq!(wrong(&report), [0, 0], "{mask} in f32");
     }
 }
 

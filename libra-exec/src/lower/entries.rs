@@ -2,17 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use libra_sched::SampleId;
+use libra_sched::{KeyRanges, SampleId};
 
 use super::Lowering;
-use crate::program::{Entry, KvView};
+use crate::program::{Ancestor, Entry, KvView};
+
+/// Entries and what they point into.
+pub(super) struct Entries {
+    pub(super) entries: Vec<Entry>,
+    pub(super) ancestors: Vec<Ancestor>,
+    pub(super) kv_views: Vec<KvView>,
+}
 
 impl Lowering<'_> {
-    pub(super) fn entries(&self) -> (Vec<Entry>, Vec<KvView>) {
+    pub(super) fn entries(&self) -> Entries {
         let plan = self.plan;
         let mut entries: Vec<(u32, Entry)> = Vec::new();
-        let mut views = Vec::new();
+        let mut ancestors = Vec::new();
+        let mut kv_views = Vec::new();
         let mut view_of: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let mut view = |sample: u32, shard: u32| {
+            *view_of.entry((sample, shard)).or_insert_with(|| {
+                let first = kv_views.len() as u32;
+                kv_views.extend(self.views(sample, shard));
+                first
+            })
+        };
         for &id in &self.tiles {
             let tile = &plan.tiles[id.index()];
             let staged = self.staged_row.get(&id).copied();
@@ -24,11 +39,6 @@ impl Lowering<'_> {
                 let position = start - tokens.start;
                 let row = first_row + start - tile.start;
                 let sample = sample as u32;
-                let kv_view = *view_of.entry((sample, tile.shard)).or_insert_with(|| {
-                    let first = views.len() as u32;
-                    views.extend(self.views(sample, len, tile.shard));
-                    first
-                });
                 // Queries that follow each other in sample and memory are one entry: long entries
                 // suit the kernel.
                 if let Some((last_sample, last)) = entries.last_mut()
@@ -41,6 +51,13 @@ impl Lowering<'_> {
                     last.rows += end - start;
                     continue;
                 }
+                let above = ancestors.len() as u32;
+                for sample in self.root_first(sample) {
+                    ancestors.push(Ancestor {
+                        len: plan.lengths.length(sample),
+                        kv_view: view(sample.0, tile.shard),
+                    });
+                }
                 let entry = Entry {
                     shard: tile.shard,
                     staged: staged.is_some(),
@@ -48,44 +65,55 @@ impl Lowering<'_> {
                     rows: end - start,
                     position,
                     len,
-                    keys_start: 0,
-                    keys_end: 0,
-                    kv_view,
+                    keys: KeyRanges::EMPTY,
+                    kv_view: view(sample, tile.shard),
+                    above,
+                    above_count: ancestors.len() as u32 - above,
                 };
                 entries.push((sample, entry));
             }
         }
         let entries = entries
             .into_iter()
-            .map(|(_, e)| {
-                let keys = plan.mask.keys(e.len, e.position..e.position + e.rows);
-                Entry {
-                    keys_start: keys.start,
-                    keys_end: keys.end,
-                    ..e
-                }
+            .map(|(_, e)| Entry {
+                keys: plan.mask.keys(e.len, e.position..e.position + e.rows),
+                ..e
             })
             .collect();
-        (entries, views)
+        Entries {
+            entries,
+            ancestors,
+            kv_views,
+        }
+    }
+
+    /// Ancestors of `sample`, its parent last.
+    fn root_first(&self, sample: u32) -> Vec<SampleId> {
+        let mut above: Vec<_> = self.plan.lengths.ancestors(SampleId(sample)).collect();
+        above.reverse();
+        above
     }
 
     /// One view a KV head that `shard` reads of `sample`.
-    fn views(&self, sample: u32, len: u32, shard: u32) -> Vec<KvView> {
+    fn views(&self, sample: u32, shard: u32) -> Vec<KvView> {
         let heads = &self.plan.heads;
         let (_, first_kv_head) = self.first_heads();
         let mut views = Vec::new();
         for span in heads.spans_of_shard(shard) {
-            let group = self.groups[&(sample, span)];
+            let group = &self.groups[&(sample, span)];
             for (place, head) in (0..).zip(heads.kv_of_span(span)) {
+                let first = group.tokens.start;
                 views.push(if group.staged {
                     KvView {
                         staged: true,
-                        row: group.row + place * len,
+                        first,
+                        row: group.row_of_head(place),
                         head: 0,
                     }
                 } else {
                     KvView {
                         staged: false,
+                        first,
                         row: group.row,
                         head: head - first_kv_head,
                     }

@@ -234,10 +234,9 @@ impl Lowering<'_> {
         let (row, head) = if home {
             (self.row_of(tokens.start), head - self.first_heads().1)
         } else {
-            let of_sample = self.plan.lengths.tokens(SampleId(sample));
-            let group = self.groups[&(sample, span)];
-            let len = of_sample.end - of_sample.start;
-            (group.row + place * len + tokens.start - of_sample.start, 0)
+            let group = &self.groups[&(sample, span)];
+            let first = self.plan.lengths.tokens(SampleId(sample)).start + group.tokens.start;
+            (group.row_of_head(place) + tokens.start - first, 0)
         };
         what.tensors(home).map(|tensor| Part {
             tensor,
@@ -261,9 +260,10 @@ impl Lowering<'_> {
             if !group.staged || !own_slot || !self.holds_span(span) {
                 continue;
             }
-            let of_sample = self.plan.lengths.tokens(SampleId(sample));
+            let start = self.plan.lengths.tokens(SampleId(sample)).start;
+            let there = start + group.tokens.start..start + group.tokens.end;
             for (held, _) in &self.held {
-                let tokens = held.start.max(of_sample.start)..held.end.min(of_sample.end);
+                let tokens = held.start.max(there.start)..held.end.min(there.end);
                 if tokens.start >= tokens.end {
                     continue;
                 }
@@ -289,7 +289,7 @@ impl Lowering<'_> {
     }
 
     /// Whether this worker's tensor rank holds the KV heads of `span`.
-    fn holds_span(&self, span: u32) -> bool {
+    pub(super) fn holds_span(&self, span: u32) -> bool {
         let (_, _, tensor) = self.plan.layout.place_of(self.worker);
         let own = self.plan.layout.kv_heads_of(&self.plan.heads, tensor);
         own.contains(&self.plan.heads.kv_of_span(span).start)

@@ -7,9 +7,10 @@ mod entries;
 mod kinds;
 mod messages;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use entries::Entries;
 use libra_sched::reverse::BackwardPlan;
 use libra_sched::{PlanId, PoolPlan, SampleId, TileId, WorkerId};
 
@@ -27,7 +28,11 @@ pub fn lower(plan: &PoolPlan, backward: &BackwardPlan, worker: WorkerId) -> Rank
         plan.layout.workers()
     );
     let lowering = Lowering::new(plan, worker);
-    let (entries, kv_views) = lowering.entries();
+    let Entries {
+        entries,
+        ancestors,
+        kv_views,
+    } = lowering.entries();
     let (_, _, tensor) = plan.layout.place_of(worker);
     RankProgram {
         worker,
@@ -39,6 +44,7 @@ pub fn lower(plan: &PoolPlan, backward: &BackwardPlan, worker: WorkerId) -> Rank
         first_q_head: plan.layout.q_heads_of(&plan.heads, tensor).start,
         shapes: lowering.shapes,
         entries,
+        ancestors,
         kv_views,
         forward: lowering.forward(backward),
         backward: lowering.backward(backward),
@@ -54,11 +60,20 @@ pub fn lower_all(plan: &PoolPlan, backward: &BackwardPlan) -> Vec<RankProgram> {
 }
 
 /// Where one KV group of this worker lies.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Group {
     staged: bool,
-    /// Row of the first token of the first head.
+    /// Sample-local tokens that are there: from the first that arrives or is read to the last.
+    tokens: Range<u32>,
+    /// Row of the first of them in the first head.
     row: u32,
+}
+
+impl Group {
+    /// Row of the first token of a staged group's head.
+    fn row_of_head(&self, place: u32) -> u32 {
+        self.row + place * (self.tokens.end - self.tokens.start)
+    }
 }
 
 struct Lowering<'a> {
@@ -125,42 +140,72 @@ impl<'a> Lowering<'a> {
         lowering
     }
 
-    /// A group whose tokens are all this worker's own is read in place; any other is staged, one
-    /// KV head after the other.
+    /// A group whose tokens are read in place is this worker's own, in consecutive rows; any other
+    /// is staged, one KV head after the other.
     fn place_groups(&mut self) {
         let heads = &self.plan.heads;
-        let mut read: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+        let (slot, ..) = self.plan.layout.place_of(self.worker);
+        let own_samples = self.plan.lengths.samples_of(slot as usize);
+        for ((sample, span), (tokens, fetched)) in self.read_groups() {
+            let start = self.plan.lengths.tokens(SampleId(sample)).start;
+            let own = own_samples.contains(&(sample as usize)) && self.holds_span(span);
+            let in_place = if fetched || !own || tokens.is_empty() {
+                None
+            } else {
+                self.held_row(start + tokens.start..start + tokens.end)
+            };
+            let group = Group {
+                staged: in_place.is_none(),
+                row: in_place.unwrap_or(self.staged_kv_rows),
+                tokens,
+            };
+            if group.staged {
+                self.staged_kv_rows = group.row_of_head(heads.kv_of_span(span).len() as u32);
+            }
+            self.groups.insert((sample, span), group);
+        }
+    }
+
+    /// Groups that the tiles here read, by (sample, span): their sample-local tokens from the first
+    /// that arrives or is read to the last, and whether any arrives.
+    fn read_groups(&self) -> BTreeMap<(u32, u32), (Range<u32>, bool)> {
+        let plan = self.plan;
+        let mut read: BTreeMap<(u32, u32), (Range<u32>, bool)> = BTreeMap::new();
         for id in &self.tiles {
-            let tile = &self.plan.tiles[id.index()];
+            let tile = &plan.tiles[id.index()];
             for sample in tile.samples() {
-                for span in heads.spans_of_shard(tile.shard) {
-                    read.insert((sample as u32, span), tile.slot);
+                let tokens = plan.lengths.tokens(SampleId::new(sample));
+                let queries = tile.start.max(tokens.start) - tokens.start
+                    ..tile.end.min(tokens.end) - tokens.start;
+                let keys = plan.mask.keys(tokens.end - tokens.start, queries).hull();
+                for span in plan.heads.spans_of_shard(tile.shard) {
+                    let group = read.entry((sample as u32, span)).or_default();
+                    group.0 = hull(&group.0, &keys);
+                    for above in plan.lengths.ancestors(SampleId::new(sample)) {
+                        let group = read.entry((above.0, span)).or_default();
+                        group.0 = 0..plan.lengths.length(above);
+                    }
                 }
             }
         }
-        let exchange = &self.plan.exchange;
-        let fetched: BTreeSet<(u32, u32)> = exchange
-            .kv
-            .iter()
-            .chain(&exchange.forward)
-            .filter(|m| m.dst == self.worker)
-            .map(|m| (m.sample.0, m.span))
-            .collect();
-        for key in read.into_keys() {
-            let tokens = self.plan.lengths.tokens(SampleId(key.0));
-            let group = if fetched.contains(&key) {
-                let row = self.staged_kv_rows;
-                let width = heads.kv_of_span(key.1).len() as u32;
-                self.staged_kv_rows += width * (tokens.end - tokens.start);
-                Group { staged: true, row }
-            } else {
-                Group {
-                    staged: false,
-                    row: self.row_of(tokens.start),
-                }
-            };
-            self.groups.insert(key, group);
+        let arriving = plan.exchange.kv.iter().chain(&plan.exchange.forward);
+        for m in arriving.filter(|m| m.dst == self.worker) {
+            let start = plan.lengths.tokens(m.sample).start;
+            let group = read.entry((m.sample.0, m.span)).or_default();
+            *group = (hull(&group.0, &(m.start - start..m.end - start)), true);
         }
+        read
+    }
+
+    /// Row of the first of `tokens` if they are this worker's own, in consecutive rows.
+    fn held_row(&self, tokens: Range<u32>) -> Option<u32> {
+        let mut next = tokens.start;
+        for (held, _) in &self.held {
+            if held.contains(&next) {
+                next = held.end;
+            }
+        }
+        (next >= tokens.end).then(|| self.row_of(tokens.start))
     }
 
     /// Row of an own token.
@@ -169,7 +214,7 @@ impl<'a> Lowering<'a> {
             .held
             .iter()
             .find(|(tokens, _)| tokens.contains(&token))
-            .expect("a plan reads in place only what is home");
+            .expect("a tile at home is of own tokens");
         row + token - tokens.start
     }
 
@@ -208,5 +253,14 @@ impl<'a> Lowering<'a> {
             Tensor::StagedK | Tensor::StagedDK => staged_kv(dim_qk),
             Tensor::StagedV | Tensor::StagedDV => staged_kv(dim_v),
         })
+    }
+}
+
+/// The least range that holds both; an empty one adds nothing.
+fn hull(a: &Range<u32>, b: &Range<u32>) -> Range<u32> {
+    match (a.is_empty(), b.is_empty()) {
+        (true, _) => b.clone(),
+        (_, true) => a.clone(),
+        _ => a.start.min(b.start)..a.end.max(b.end),
     }
 }

@@ -3,7 +3,8 @@
 
 use libra_sched::{
     BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, PoolPlan, Slack, Tiling, TokenLayout, Topology, plan_pool,
+    PackedLengths, Placer, PlanConfig, PoolPlan, SampleId, Slack, Tiling, TokenLayout, Topology,
+    plan_pool,
 };
 use proptest::prelude::*;
 
@@ -82,7 +83,47 @@ fn lengths(slots: u32, tokens: u32) -> impl Strategy<Value = PackedLengths> {
         .prop_map(move |s| PackedLengths::new(tokens.into(), s).expect("fits by construction"))
 }
 
-/// Any mask, layout, head split, chunk count, placer, block size, tiling, route and backward mode.
+/// Every kind of mask, with numbers below, at and beyond the lengths of samples.
+pub(crate) fn masks() -> impl Strategy<Value = Mask> {
+    let number = || prop_oneof![6 => 1u32..8, 3 => 1u32..30, 1 => Just(u32::MAX)];
+    let or_none = || prop_oneof![1 => Just(0u32), 3 => number()];
+    prop_oneof![
+        2 => Just(Ok(Mask::Causal)),
+        1 => Just(Ok(Mask::Full)),
+        1 => number().prop_map(Mask::causal_with_offset),
+        3 => (number(), or_none()).prop_map(|(window, sinks)| Mask::window(window, sinks)),
+        1 => (or_none(), or_none()).prop_map(|(left, right)| Ok(Mask::two_sided(left, right))),
+        1 => number().prop_map(Mask::chunked),
+        3 => (1u32..6, 1u32..4, 0u32..3).prop_map(|(b, n, s)| Mask::block_causal(b, n, s)),
+        1 => number().prop_map(Mask::prefix),
+        2 => (0u32..12, 1u32..12).prop_map(|(start, keys)| Mask::restricted(start, start + keys)),
+    ]
+    .prop_map(|mask| mask.expect("the numbers are legal"))
+}
+
+/// A mask of each kind that short samples feel.
+pub(crate) fn each_kind() -> Vec<Mask> {
+    let forms = "causal full causal+2 window:3 window:2,sinks:2 two-sided:2,1 chunked:4 \
+        block:2,local:1,sinks:1 block:2,local:2 prefix:4 keys:1..4";
+    let parsed = forms.split_whitespace().map(str::parse);
+    parsed.map(|mask| mask.expect("a legal form")).collect()
+}
+
+/// `pool`, one in three times as trees: each number says whether and how far back a sample's parent is.
+fn with_parents(pool: PackedLengths, draws: &[u32]) -> PackedLengths {
+    let mut parents = vec![None; pool.samples()];
+    for sequence in 0..pool.sequences() {
+        let samples = pool.samples_of(sequence);
+        for sample in samples.clone() {
+            let back = draws.get(sample % draws.len().max(1)).copied().unwrap_or(0) as usize;
+            let parent = sample.checked_sub(back).filter(|p| samples.contains(p));
+            parents[sample] = parent.filter(|_| back > 0).map(SampleId::new);
+        }
+    }
+    pool.with_parents(&parents).expect("parents are earlier")
+}
+
+/// Any mask or tree, layout, head split, chunk count, placer, block size, tiling, route and backward mode.
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     (1..4u32, 8..28u32)
         .prop_flat_map(|(slots, tokens)| {
@@ -95,17 +136,38 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
         .prop_flat_map(|(pool, (layout, tensor), heads)| {
             (
                 Just((pool, layout, tensor, heads)),
-                0..Mask::ALL.len(),
+                masks(),
                 1..12u32,
                 prop_oneof![Just(0u32), Just(30_000), Just(u32::MAX)],
                 0..8u32,
                 0..3usize,
                 (1..5u32, 1..5u32),
-                any::<u64>(),
+                (
+                    any::<u64>(),
+                    prop_oneof![
+                        2 => Just(Vec::new()),
+                        1 => proptest::collection::vec(0u32..4, 1..6),
+                    ],
+                ),
             )
         })
         .prop_map(
-            |((pool, layout, tensor, heads), mask, block, slack, placer, mode, dims, seed)| {
+            |(
+                (pool, layout, tensor, heads),
+                mask,
+                block,
+                slack,
+                placer,
+                mode,
+                dims,
+                (seed, tree),
+            )| {
+                let pool = with_parents(pool, &tree);
+                let mask = if pool.has_parents() {
+                    Mask::Causal
+                } else {
+                    mask
+                };
                 let (q_heads, kv_heads, shards, chunks) = fitting(heads, tensor);
                 let heads = HeadSplit::new(q_heads, kv_heads, dims.0, dims.1, shards, chunks)
                     .expect("the table holds legal splits");
@@ -119,7 +181,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                     _ => Placer::Paper(Slack::from_ppm(slack).expect("a legal slack")),
                 };
                 let config = PlanConfig {
-                    mask: Mask::ALL[mask],
+                    mask,
                     block_tokens: block,
                     tiling: Tiling::ALL[(seed / 16 % 2) as usize],
                     placer,

@@ -10,10 +10,15 @@ use crate::lengths::PackedLengths;
 use crate::mask::Mask;
 use crate::tiles::ShTile;
 
+/// A range without a token.
+const NOTHING: (u32, u32) = (u32::MAX, 0);
+
 /// Memory that fetchers reuse.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buffers {
     fetched_by: Vec<u32>,
+    read: Vec<(u32, u32)>,
+    apart: Vec<(usize, u32, u32)>,
     spans: Vec<(u32, WorkerId)>,
     pub(super) moves: Vec<KvMove>,
 }
@@ -25,8 +30,12 @@ pub(super) struct Fetcher<'a> {
     heads: &'a HeadSplit,
     /// 1 + the last destination that fetched each (sample, span); destinations come one by one.
     fetched_by: Vec<u32>,
-    /// Keys that the destination at hand reads of each (sample, span), as tokens of the sequence.
+    /// What the destination at hand reads of each (sample, span) that it fetches, as tokens of the
+    /// sequence: one range.
     read: Vec<(u32, u32)>,
+    /// Ranges that neither overlap nor touch the one of their group: group, first token, one past the
+    /// last.
+    apart: Vec<(usize, u32, u32)>,
     /// Spans that the block at hand reads, and their home for tokens of the block's fragment.
     spans: Vec<(u32, WorkerId)>,
     moves: Vec<KvMove>,
@@ -42,18 +51,22 @@ impl<'a> Fetcher<'a> {
     ) -> Self {
         let Buffers {
             mut fetched_by,
+            mut read,
+            apart,
             spans,
             mut moves,
         } = buffers;
         fetched_by.clear();
         fetched_by.resize(pool.samples() * heads.span_count() as usize, 0);
+        read.clear();
         moves.clear();
         Self {
             pool,
             layout,
             heads,
             fetched_by,
-            read: Vec::new(),
+            read,
+            apart,
             spans,
             moves,
         }
@@ -66,6 +79,8 @@ impl<'a> Fetcher<'a> {
     pub(super) fn into_buffers(self) -> Buffers {
         Buffers {
             fetched_by: self.fetched_by,
+            read: self.read,
+            apart: self.apart,
             spans: self.spans,
             moves: self.moves,
         }
@@ -117,6 +132,9 @@ impl Fetcher<'_> {
         } else {
             self.fetch_samples(dst, tile.slot, samples, &fragment);
         }
+        for above in self.pool.ancestors_of(tile.samples()) {
+            self.fetch_samples(dst, tile.slot, above..above + 1, &fragment);
+        }
     }
 
     /// The groups of `samples` in the spans at hand; `near` is the fragment of the block.
@@ -156,27 +174,18 @@ impl Fetcher<'_> {
 
     /// Cuts the moves from `begin` on, all to one destination, to the keys that its tiles `own` read.
     pub(super) fn trim(&mut self, begin: usize, tiles: &[ShTile], own: &[u32], mask: Mask) {
-        let spans = self.heads.span_count() as usize;
-        self.read.clear();
-        self.read.resize(self.fetched_by.len(), (u32::MAX, 0));
-        for &id in own {
-            let tile = &tiles[id as usize];
-            for sample in tile.samples() {
-                let tokens = self.pool.tokens(SampleId::new(sample));
-                let queries = tile.start.max(tokens.start) - tokens.start
-                    ..tile.end.min(tokens.end) - tokens.start;
-                let keys = mask.keys(tokens.end - tokens.start, queries);
-                for span in self.heads.spans_of_shard(tile.shard) {
-                    let read = &mut self.read[sample * spans + span as usize];
-                    read.0 = read.0.min(tokens.start + keys.start);
-                    read.1 = read.1.max(tokens.start + keys.end);
-                }
-            }
+        if begin == self.moves.len() {
+            return;
+        }
+        self.find_read(begin, tiles, own, mask);
+        if !self.apart.is_empty() {
+            self.trim_apart(begin);
+            return;
         }
         let mut kept = begin;
         for at in begin..self.moves.len() {
             let mut kv = self.moves[at];
-            let (start, end) = self.read[kv.sample.index() * spans + kv.span as usize];
+            let (start, end) = self.read[self.group(&kv)];
             kv.start = kv.start.max(start);
             kv.end = kv.end.min(end);
             if kv.start < kv.end {
@@ -185,6 +194,101 @@ impl Fetcher<'_> {
             }
         }
         self.moves.truncate(kept);
+    }
+
+    /// As [`Fetcher::trim`] where some group is read in several ranges.
+    fn trim_apart(&mut self, begin: usize) {
+        let whole = self.moves.split_off(begin);
+        let mut read = std::mem::take(&mut self.apart);
+        for kv in &whole {
+            let group = self.group(kv);
+            let (start, end) = self.read[group];
+            read.push((group, start, end));
+        }
+        read.sort_unstable();
+        read.dedup_by(|next, last| {
+            let joins = next.0 == last.0 && next.1 <= last.2;
+            if joins {
+                last.2 = last.2.max(next.2);
+            }
+            joins
+        });
+        // Both lists rise by group and then by token.
+        let mut next = 0;
+        for kv in whole {
+            let group = self.group(&kv);
+            while read
+                .get(next)
+                .is_some_and(|r| (r.0, r.2) <= (group, kv.start))
+            {
+                next += 1;
+            }
+            let of_group = read[next..].iter().take_while(|r| r.0 == group);
+            for &(_, start, end) in of_group.take_while(|r| r.1 < kv.end) {
+                let (start, end) = (kv.start.max(start), kv.end.min(end));
+                if start < end {
+                    self.moves.push(KvMove { start, end, ..kv });
+                }
+            }
+        }
+        read.clear();
+        self.apart = read;
+    }
+
+    /// What the tiles `own` read of each group that the moves from `begin` on bring.
+    fn find_read(&mut self, begin: usize, tiles: &[ShTile], own: &[u32], mask: Mask) {
+        let dst = self.moves[begin].dst;
+        let spans = self.heads.span_count() as usize;
+        self.apart.clear();
+        self.read.resize(self.fetched_by.len(), NOTHING);
+        for at in begin..self.moves.len() {
+            let group = self.group(&self.moves[at]);
+            self.read[group] = NOTHING;
+        }
+        for &id in own {
+            let tile = &tiles[id as usize];
+            for sample in tile.samples() {
+                let groups = sample * spans..(sample + 1) * spans;
+                if !self.fetched_by[groups].contains(&(dst.0 + 1)) {
+                    continue; // Most samples lie at home.
+                }
+                let tokens = self.pool.tokens(SampleId::new(sample));
+                let queries = tile.start.max(tokens.start) - tokens.start
+                    ..tile.end.min(tokens.end) - tokens.start;
+                for keys in mask.keys(tokens.end - tokens.start, queries).iter() {
+                    let keys = (tokens.start + keys.start, tokens.start + keys.end);
+                    self.add_read(dst, tile.shard, sample, keys);
+                }
+            }
+            for above in self.pool.ancestors_of(tile.samples()) {
+                let tokens = self.pool.tokens(SampleId::new(above));
+                self.add_read(dst, tile.shard, above, (tokens.start, tokens.end));
+            }
+        }
+    }
+
+    /// `keys` of `sample` are read in the spans of `shard`.
+    fn add_read(&mut self, dst: WorkerId, shard: u32, sample: usize, keys: (u32, u32)) {
+        let spans = self.heads.span_count() as usize;
+        for span in self.heads.spans_of_shard(shard) {
+            let group = sample * spans + span as usize;
+            if self.fetched_by[group] != dst.0 + 1 {
+                continue;
+            }
+            let read = &mut self.read[group];
+            if *read == NOTHING {
+                *read = keys;
+            } else if keys.0 <= read.1 && read.0 <= keys.1 {
+                *read = (read.0.min(keys.0), read.1.max(keys.1));
+            } else {
+                self.apart.push((group, keys.0, keys.1));
+            }
+        }
+    }
+
+    /// Place of a move's group among all: sample × spans + span.
+    fn group(&self, kv: &KvMove) -> usize {
+        kv.sample.index() * self.heads.span_count() as usize + kv.span as usize
     }
 
     /// One group from every fragment that holds a part of it.

@@ -69,8 +69,8 @@ pub enum KvFetch {
     /// The whole sample, as the paper does.
     #[default]
     Whole,
-    /// The keys that some tile there reads under the mask, from the first to the last of them: for
-    /// causal attention the sample's prefix up to the last query.
+    /// Exactly the keys that some tile there reads under the mask: for causal attention the sample's
+    /// prefix up to the last query, for a window with sinks the sinks and what the windows cover.
     Range,
 }
 
@@ -155,7 +155,8 @@ pub struct Scratch {
 /// from its home, until [`route`] says otherwise.
 ///
 /// # Errors
-/// Not one worker a tile, a worker or a sample that does not exist, or too many moves.
+/// Not one worker a tile, a worker or a sample that does not exist, parents of samples under another
+/// mask than causal, or too many moves.
 pub fn derive(
     pool: &PackedLengths,
     layout: &TokenLayout,
@@ -185,6 +186,7 @@ pub fn derive_with(
     fetch: KvFetch,
 ) -> Result<ExchangePlan, Error> {
     check(pool, layout, heads, tiles, workers)?;
+    pool.check_mask(mask)?;
     let mut plan = ExchangePlan::default();
     let placed = tiles.iter().zip(workers);
     let moves = placed

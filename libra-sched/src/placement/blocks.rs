@@ -9,7 +9,7 @@ use crate::tiles::{ShTile, TileSet};
 pub(super) struct Block {
     pub(super) first_tile: u32,
     pub(super) tiles: u32,
-    /// Tokens of all samples that the block meets.
+    /// Tokens of all samples that the block meets, and of their ancestors.
     pub(super) group_tokens: u64,
     /// Units that may be resident somewhere already.
     first_unit: u32,
@@ -36,7 +36,8 @@ impl Blocks {
         self.unit_tokens.clear();
         self.unit_of_sample.clear();
         self.unit_of_sample.resize(problem.pool.samples(), NO_UNIT);
-        let disjoint = tiles.is_disjoint();
+        // A sample within one block is read by others too if it has children there.
+        let disjoint = tiles.is_disjoint() && !problem.pool.has_parents();
         let shared_spans = problem.heads.spans_are_shared();
         for run in tiles.runs() {
             let tile = &tiles[run.start as usize];
@@ -66,10 +67,13 @@ impl Blocks {
     fn find_units(&mut self, problem: &Problem<'_>, tile: &ShTile, disjoint: bool) -> (u64, u64) {
         let samples = tile.samples();
         if !disjoint || samples.len() <= 2 {
-            return samples.fold((0, 0), |(inner, crossing), index| {
-                let (inside, across) = self.weigh(problem, tile, index, disjoint);
-                (inner + inside, crossing + across)
-            });
+            let above = problem.pool.ancestors_of(samples.clone());
+            return samples
+                .chain(above)
+                .fold((0, 0), |(inner, crossing), index| {
+                    let (inside, across) = self.weigh(problem, tile, index, disjoint);
+                    (inner + inside, crossing + across)
+                });
         }
         // Samples lie back to back, so the inner ones have the tokens between the outer two.
         let (first, last) = (samples.start, samples.end - 1);

@@ -153,10 +153,11 @@ pub fn place_with(
             }
         }),
         Placer::HeadShard => head_shard::place(problem, tiles),
-        Placer::Export(..) => Err(Error::UnknownName {
-            what: "placer of given tiles",
+        Placer::Export(..) => Err(Error::Combination {
+            what: "placement",
             value: "export".to_owned(),
-            legal: "home, paper, head-shard; `export_with` cuts its own",
+            with: "given tiles",
+            legal: "home, paper, head-shard",
         }),
     }
 }

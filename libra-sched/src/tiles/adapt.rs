@@ -67,7 +67,8 @@ impl FromStr for Tiling {
 /// The tiles with those above `limit` split until no part is, but for parts of a single token.
 ///
 /// # Errors
-/// A limit of 0, tiles of another split, or too many parts.
+/// A limit of 0, tiles of another split, parents of samples under another mask than causal, or too
+/// many parts.
 ///
 /// ```
 /// use libra_sched::{HeadSplit, LayoutKind, Mask, PackedLengths, TokenLayout, tiles};
@@ -114,6 +115,7 @@ impl TileSet {
     ) -> Result<(), Error> {
         check_positive("limit of a tile's work", limit)?;
         self.check_shards(heads)?;
+        self.pool.check_mask(mask)?;
         if self.tiles.iter().all(|tile| tile.work <= limit) {
             return Ok(());
         }

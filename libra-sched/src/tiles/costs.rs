@@ -49,7 +49,8 @@ impl CostTable {
     ///
     /// # Errors
     /// No length or no head count, one that does not rise, rows or columns that are missing, a time
-    /// that is not finite and positive or that makes a rate beyond what 64 bits hold.
+    /// that is not finite and positive or that makes a rate beyond what 64 bits hold, a length at
+    /// which `mask` reads no key.
     pub fn new(
         mask: Mask,
         lengths: &[u32],
@@ -65,7 +66,15 @@ impl CostTable {
         for (row, (times, &length)) in times_ns.iter().zip(lengths).enumerate() {
             check_count("a row of time_ns", times.len(), "heads", heads.len())?;
             for (column, (&time, &heads)) in times.iter().zip(heads).enumerate() {
-                let pairs = mask.cum_pairs(length, length) as f64 * f64::from(heads);
+                let pairs = mask.cum_pairs(length, length);
+                if pairs == 0 {
+                    return Err(Error::BadMeasurement {
+                        what: format!("lengths[{row}]"),
+                        value: length.to_string(),
+                        legal: format!("a length at which {mask} reads a key"),
+                    });
+                }
+                let pairs = pairs as f64 * f64::from(heads);
                 // Multiplication and division alone: the same bits on every machine.
                 let scale = (TICKS_PER_NS << RATE_BITS) as f64;
                 let rate = time * scale / pairs;
@@ -158,12 +167,13 @@ fn check_count(
     })
 }
 
-/// The measured weight of every tile in ticks, at least 1. O(tiles + samples met).
+/// The measured weight of every tile in ticks: 0 where it reads no key, else at least 1. O(tiles +
+/// samples met).
 ///
 /// A tile is computed in M chunks of h_q/(H·M) heads: rates are those of so many heads.
 ///
 /// # Errors
-/// Tiles of another split, or weights that add up beyond 64 bits.
+/// Tiles of another split, parents of samples under another mask than causal, or weights that add up beyond 64 bits.
 ///
 /// ```
 /// use libra_sched::{CostTable, HeadSplit, LayoutKind, Mask, PackedLengths, TokenLayout, tiles};
@@ -197,6 +207,7 @@ pub(crate) fn reweigh_with(
     costs: &CostTable,
 ) -> Result<(), Error> {
     tiles.check_shards(heads)?;
+    tiles.pool.check_mask(mask)?;
     let chunk = heads.chunk_width();
     let mut total = 0u128;
     weights.clear();
@@ -212,7 +223,7 @@ pub(crate) fn reweigh_with(
                 scaled = scaled.saturating_add(ticks);
             }
         }
-        let ticks = (scaled >> RATE_BITS).max(1);
+        let ticks = (scaled >> RATE_BITS).max(u128::from(scaled > 0));
         total += ticks * run.len() as u128;
         let weight = check_total("time of a tile", ticks)?;
         weights.extend(run.map(|_| weight));

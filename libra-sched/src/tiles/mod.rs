@@ -56,7 +56,7 @@ pub struct ShTile {
     pub q_home: WorkerId,
     /// First sample that the tokens meet.
     pub first_sample: SampleId,
-    /// Number of samples met: K(t) is these × the shard's KV spans (eq. 7).
+    /// Number of samples met: K(t) is these and their ancestors × the shard's KV spans (eq. 7).
     pub samples: u32,
     /// Zero.
     pub reserved: u32,
@@ -108,8 +108,8 @@ impl ShTile {
 /// Every block of the pool in every shard, in (slot, block, shard) order.
 ///
 /// # Errors
-/// A zero or huge block, lengths that do not match the layout, heads that do not fit its tensor
-/// ranks, work beyond 64 bits.
+/// A zero or huge block, parents of samples under another mask than causal, lengths that do not match
+/// the layout, heads that do not fit its tensor ranks, work beyond 64 bits.
 pub fn cut(
     pool: &PackedLengths,
     layout: &TokenLayout,
@@ -130,6 +130,7 @@ pub(crate) fn cut_with(
     block_tokens: u32,
 ) -> Result<TileSet, Error> {
     check_positive("block tokens", block_tokens.into())?;
+    pool.check_mask(mask)?;
     check_pool(pool, layout)?;
     layout.check_heads(heads)?;
     let estimate = estimate(pool, layout, heads, block_tokens)?;
@@ -146,7 +147,17 @@ pub(crate) fn cut_with(
     };
     let mut total = 0u128;
     for slot in 0..layout.slots() {
-        total += cut_slot(pool, layout, heads, mask, block_tokens, slot, &mut set);
+        // Φ is asked twice a sample: the usual mask without a choice each time.
+        total += match mask {
+            Mask::Causal => {
+                let pairs = |len, x| Mask::Causal.cum_pairs(len, x);
+                cut_slot(pool, layout, heads, pairs, block_tokens, slot, &mut set)
+            }
+            mask => {
+                let pairs = |len, x| mask.cum_pairs(len, x);
+                cut_slot(pool, layout, heads, pairs, block_tokens, slot, &mut set)
+            }
+        };
     }
     set.runs.push(set.tiles.len() as u32);
     // Pairs of one block stay below 2^60 and heads below 2^16, so a tile may not fit although
@@ -155,12 +166,12 @@ pub(crate) fn cut_with(
     Ok(set)
 }
 
-/// Blocks of one slot, every shard of each; returns the slot's work.
+/// Blocks of one slot, every shard of each; returns the slot's work. `cum_pairs` is the mask's Φ.
 fn cut_slot(
     pool: &PackedLengths,
     layout: &TokenLayout,
     heads: &HeadSplit,
-    mask: Mask,
+    cum_pairs: impl Fn(u32, u32) -> u64,
     block_tokens: u32,
     slot: u32,
     set: &mut TileSet,
@@ -188,11 +199,14 @@ fn cut_slot(
                     break;
                 }
                 // A part that is cut off counts as Φ of the cut, a whole sample as one Φ.
-                pairs += mask.cum_pairs(len, len.min(end - sample_start));
+                pairs += cum_pairs(len, len.min(end - sample_start));
                 if sample_start < start {
-                    pairs -= mask.cum_pairs(len, start - sample_start);
+                    pairs -= cum_pairs(len, start - sample_start);
                 }
                 last += 1;
+            }
+            if pool.has_parents() {
+                pairs += pairs_above(pool, first..last, start..end);
             }
             total += u128::from(pairs) * u128::from(heads.q_heads());
             let work = pairs.saturating_mul(width);
@@ -217,8 +231,8 @@ fn cut_slot(
     total
 }
 
-/// Pairs of the tokens `start..end` of the sequence that lie in `sample`, and how many do; `None`
-/// where none does.
+/// Pairs of the tokens `start..end` of the sequence that lie in `sample`, with its keys and those of
+/// its ancestors, and how many such tokens there are; `None` for none.
 fn pairs_in(
     pool: &PackedLengths,
     mask: Mask,
@@ -228,8 +242,19 @@ fn pairs_in(
     let tokens = pool.tokens(SampleId(sample as u32));
     let (first, last) = (start.max(tokens.start), end.min(tokens.end));
     let queries = first.checked_sub(tokens.start)?..last.checked_sub(tokens.start)?;
-    let pairs = || mask.pairs(tokens.end - tokens.start, queries);
+    let above = || u64::from(pool.above(sample)) * u64::from(last - first);
+    let pairs = || above() + mask.pairs(tokens.end - tokens.start, queries);
     (first < last).then(|| (pairs(), last - first))
+}
+
+/// Pairs of the queries `tokens`, which meet `samples`, with keys of these samples' ancestors.
+fn pairs_above(pool: &PackedLengths, samples: Range<usize>, tokens: Range<u32>) -> u64 {
+    let of_sample = |sample: usize| {
+        let own = pool.tokens(SampleId::new(sample));
+        let queries = own.end.min(tokens.end) - own.start.max(tokens.start);
+        u64::from(pool.above(sample)) * u64::from(queries)
+    };
+    samples.map(of_sample).sum()
 }
 
 /// The lengths must be those of the layout's pool.

@@ -5,6 +5,7 @@ use std::ops::{Deref, Range};
 use super::{ShTile, check_pool};
 use crate::error::{Error, check_limit};
 use crate::heads::HeadSplit;
+use crate::ids::SampleId;
 use crate::layout::TokenLayout;
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
 
@@ -166,10 +167,22 @@ impl TileSet {
         };
         let lengths = first_unlike(self.pool.lengths(), pool.lengths());
         let firsts = first_unlike(self.pool.first(), pool.first());
+        let seq_tokens = (self.pool.seq_tokens(), pool.seq_tokens());
         let (name, (own, other)) = match (lengths, firsts) {
             (Some(pair), _) => ("length of a sample", pair),
             (None, Some(pair)) => ("first sample of a slot", pair),
-            (None, None) => ("seq_tokens", (self.pool.seq_tokens(), pool.seq_tokens())),
+            (None, None) if seq_tokens.0 != seq_tokens.1 => ("seq_tokens", seq_tokens),
+            (None, None) => {
+                // The number of samples stands for no parent.
+                let parent = |pool: &PackedLengths, sample: usize| {
+                    let parent = pool.parent(SampleId::new(sample));
+                    parent.map_or(pool.samples() as u32, |parent| parent.0)
+                };
+                let pairs = (0..pool.samples()).map(|s| (parent(&self.pool, s), parent(pool, s)));
+                let pair = pairs.into_iter().find(|(own, other)| own != other);
+                let pair = pair.expect("pools that differ in nothing else differ in a parent");
+                ("parent of a sample", pair)
+            }
         };
         differs(name, own.into(), other.into())
     }

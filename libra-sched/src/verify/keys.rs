@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Violation, home_of, kv_heads_of};
+use super::mask::{self, Keys};
+use super::{Violation, above, home_of, kv_heads_of};
 use crate::exchange::{KvFetch, KvMove};
 use crate::ids::SampleId;
-use crate::mask::Mask;
 use crate::plan::PoolPlan;
 
 /// (worker, sample, span): one KV group at one destination.
@@ -29,7 +29,7 @@ pub(super) fn check(plan: &PoolPlan, found: &mut Vec<Violation>) {
         let key = (m.dst.0, m.sample.0, m.span);
         let why = match needed.get(&key) {
             None => "are read by no tile there",
-            Some(&(start, end)) if m.start < start || m.end > end => {
+            Some(ranges) if ranges.iter().all(|r| m.start < r.0 || m.end > r.1) => {
                 "lie beyond what is to be fetched"
             }
             Some(_) => {
@@ -48,18 +48,22 @@ pub(super) fn check(plan: &PoolPlan, found: &mut Vec<Violation>) {
             why,
         });
     }
-    for (&key, &range) in &needed {
-        let mut there = pieces.remove(&key).unwrap_or_default();
-        there.extend(held(plan, key, range));
-        there.sort_unstable();
-        check_group(key, range, &there, found);
+    for (&key, ranges) in &needed {
+        let fetched = pieces.remove(&key).unwrap_or_default();
+        for &range in ranges {
+            let inside = |piece: &&Keys| range.0 <= piece.0 && piece.1 <= range.1;
+            let mut there: Vec<Keys> = fetched.iter().filter(inside).copied().collect();
+            there.extend(held(plan, key, range));
+            there.sort_unstable();
+            check_group(key, range, &there, found);
+        }
     }
 }
 
-/// Groups that the tiles of each worker read, from sample and head overlaps alone, and the tokens of
-/// each that have to be there.
-fn needed_groups(plan: &PoolPlan) -> BTreeMap<Key, (u32, u32)> {
-    let mut needed: BTreeMap<Key, (u32, u32)> = BTreeMap::new();
+/// Groups that the tiles of each worker read, from sample and head overlaps alone, and the ranges of
+/// tokens of each that have to be there, rising with gaps between them.
+fn needed_groups(plan: &PoolPlan) -> BTreeMap<Key, Vec<Keys>> {
+    let mut needed: BTreeMap<Key, Vec<Keys>> = BTreeMap::new();
     for (tile, worker) in plan.tiles.iter().zip(&plan.workers) {
         let (first, end) = kv_heads_of(plan, tile.shard);
         let spans: Vec<u32> = (0..plan.heads.span_count())
@@ -73,19 +77,51 @@ fn needed_groups(plan: &PoolPlan) -> BTreeMap<Key, (u32, u32)> {
             if tokens.start >= tile.end || tile.start >= tokens.end {
                 continue;
             }
-            let (start, end) = match (plan.kv_fetch, plan.mask) {
-                (KvFetch::Whole, _) | (KvFetch::Range, Mask::Full) => (tokens.start, tokens.end),
-                // No query reads beyond itself.
-                (KvFetch::Range, Mask::Causal) => (tokens.start, tokens.end.min(tile.end)),
+            let len = tokens.end - tokens.start;
+            let ranges = match plan.kv_fetch {
+                KvFetch::Whole => vec![(0, len)],
+                KvFetch::Range => {
+                    let first = tile.start.max(tokens.start) - tokens.start;
+                    let end = tile.end.min(tokens.end) - tokens.start;
+                    mask::read(plan.mask, len, (first, end))
+                }
             };
+            let ranges = ranges
+                .iter()
+                .map(|r| (tokens.start + r.0, tokens.start + r.1));
             for &span in &spans {
                 let key = (worker.0, sample as u32, span);
-                let range = needed.entry(key).or_insert((start, end));
-                *range = (range.0.min(start), range.1.max(end));
+                needed.entry(key).or_default().extend(ranges.clone());
+            }
+            for above in above(plan, sample) {
+                let tokens = plan.lengths.tokens(SampleId::new(above));
+                for &span in &spans {
+                    let key = (worker.0, above as u32, span);
+                    needed
+                        .entry(key)
+                        .or_default()
+                        .push((tokens.start, tokens.end));
+                }
             }
         }
     }
+    for ranges in needed.values_mut() {
+        *ranges = joined(std::mem::take(ranges));
+    }
     needed
+}
+
+/// `ranges` in rising order, those that overlap or touch made one.
+fn joined(mut ranges: Vec<Keys>) -> Vec<Keys> {
+    ranges.sort_unstable();
+    let mut joined: Vec<Keys> = Vec::new();
+    for (start, end) in ranges {
+        match joined.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => joined.push((start, end)),
+        }
+    }
+    joined
 }
 
 /// Tensor rank that holds the KV heads of `span`.

@@ -2,17 +2,20 @@
 //!
 //! Recomputes what a plan must hold from lengths, layout and heads, with none of the code that
 //! made it: tiles are matched against every token, work is summed from arithmetic series, key
-//! ranges are assembled piece by piece. O(pieces log pieces); meant for tests, tools and start-up,
+//! ranges are assembled piece by piece, and what a mask lets a query read is written down once more. O(pieces log pieces); meant for tests, tools and start-up,
 //! not for the critical path.
 
 mod heads;
 mod hops;
 mod keys;
+mod mask;
 mod moves;
 mod tiles;
 
 use thiserror::Error as Derive;
 
+use crate::ids::SampleId;
+use crate::mask::Mask;
 use crate::plan::PoolPlan;
 
 /// A rule that a plan breaks. Our planner is wrong, or someone changed its plan.
@@ -245,6 +248,17 @@ fn check_shape(plan: &PoolPlan, found: &mut Vec<Violation>) {
         0,
     );
 
+    let continued = (0..plan.lengths.samples())
+        .filter(|&sample| plan.lengths.parent(SampleId::new(sample)).is_some())
+        .count();
+    if plan.mask != Mask::Causal {
+        equal(
+            "samples with parents, under another mask than causal",
+            continued,
+            0,
+        );
+    }
+
     let mut below = |what, value: u32, limit: usize| {
         if value as usize >= limit {
             found.push(Violation::Shape {
@@ -299,6 +313,17 @@ fn home_of(plan: &PoolPlan, slot: u32, token: u32, tensor: u32) -> Option<u32> {
     let holds = |f: &&crate::layout::Fragment| f.start <= token && token < f.end;
     let rank = layout.fragments(slot).iter().find(holds)?.rank;
     Some((slot * layout.ranks() + rank) * layout.tensor() + tensor)
+}
+
+/// Samples above `sample`: its parent, and so on.
+fn above(plan: &PoolPlan, sample: usize) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut at = SampleId::new(sample);
+    while let Some(parent) = plan.lengths.parent(at) {
+        found.push(parent.index());
+        at = parent;
+    }
+    found
 }
 
 /// Query heads `first..end` of `shard`, by division.

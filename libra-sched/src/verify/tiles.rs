@@ -1,9 +1,8 @@
 //! Tiles: every token of every shard once, at one home, with the samples and work it has.
 
 use super::moves::check_order;
-use super::{Violation, home_of};
+use super::{Violation, above, home_of, mask};
 use crate::ids::SampleId;
-use crate::mask::Mask;
 use crate::plan::PoolPlan;
 use crate::tiles::ShTile;
 
@@ -99,18 +98,13 @@ fn check_tile(plan: &PoolPlan, index: usize, found: &mut Vec<Violation>) {
     for sample in met {
         let tokens = plan.lengths.tokens(SampleId::new(sample));
         let first = tile.start.max(tokens.start) - tokens.start;
-        let last = tile.end.min(tokens.end) - tokens.start - 1;
-        pairs += series(plan.mask, tokens.end - tokens.start, first, last);
+        let end = tile.end.min(tokens.end) - tokens.start;
+        pairs += mask::pairs(plan.mask, tokens.end - tokens.start, (first, end));
+        for above in above(plan, sample) {
+            let tokens = plan.lengths.length(SampleId::new(above));
+            pairs += u128::from(tokens) * u128::from(end - first);
+        }
     }
     let work = pairs * u128::from(plan.heads.q_heads() / plan.heads.shards());
     equal("work", tile.work, u64::try_from(work).unwrap_or(u64::MAX));
-}
-
-/// Keys read by queries `first..=last` of a sample of `len` tokens: terms × (first + last) / 2.
-fn series(mask: Mask, len: u32, first: u32, last: u32) -> u128 {
-    let keys = |query: u32| match mask {
-        Mask::Causal => u128::from(query) + 1,
-        Mask::Full => u128::from(len),
-    };
-    u128::from(last - first + 1) * (keys(first) + keys(last)) / 2
 }

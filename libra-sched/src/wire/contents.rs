@@ -8,8 +8,9 @@ use super::format::{Section, Shape};
 use crate::error::{Error, check_limit};
 use crate::exchange::{ExchangePlan, KvFetch, KvMove, KvRoute, TileMove};
 use crate::heads::{ElementBytes, HeadSplit};
+use crate::ids::SampleId;
 use crate::layout::{Fragment, TokenLayout};
-use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
+use crate::lengths::{MAX_COUNT, PackedLengths, ROOT, check_total};
 use crate::mask::Mask;
 use crate::plan::PoolPlan;
 use crate::tiles::ShTile;
@@ -32,8 +33,7 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
     let &[shape] = shapes.as_slice() else {
         return Err(wrong(Section::Shape, "holds shapes", shapes.len(), 1u64));
     };
-    // No mask has numbers yet.
-    if (shape.mask_numbers, shape.zeros) != ([0; 3], [0; 2]) {
+    if shape.zeros != [0; 2] {
         return Err(wrong(
             Section::Shape,
             "has reserved fields that are not zero",
@@ -41,15 +41,7 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
             0u64,
         ));
     }
-    let masks = Mask::ALL.len();
-    let mask = *Mask::ALL.get(shape.mask as usize).ok_or_else(|| {
-        wrong(
-            Section::Shape,
-            "names an unknown mask",
-            shape.mask,
-            masks - 1,
-        )
-    })?;
+    let mask = read_mask(&shape)?;
     let fetches = KvFetch::ALL.len();
     let kv_fetch = *KvFetch::ALL.get(shape.kv_fetch as usize).ok_or_else(|| {
         wrong(
@@ -81,6 +73,8 @@ pub(super) fn read_plan(sections: &[(Section, &[u8])]) -> Result<PoolPlan, Decod
     let lengths: Vec<u32> = read(sections, Section::Samples);
     let lengths = PackedLengths::from_parts(shape.seq_tokens, &first, &lengths)
         .map_err(contents(Section::Samples))?;
+    let lengths = read_parents(lengths, sections)?;
+    lengths.check_mask(mask).map_err(contents(Section::Shape))?;
     let first: Vec<u32> = read(sections, Section::Slots);
     check_count(Section::Slots, first.len(), shape.slots as usize + 1)?;
     let fragments: Vec<Fragment> = read(sections, Section::Fragments);
@@ -137,6 +131,66 @@ fn read_route(sections: &[(Section, &[u8])], gpus_per_node: u32) -> Result<KvRou
             0u64,
         )),
     }
+}
+
+/// `lengths` with the parents of their section, which is there only where some sample has one.
+fn read_parents(
+    lengths: PackedLengths,
+    sections: &[(Section, &[u8])],
+) -> Result<PackedLengths, DecodeError> {
+    if section_of(sections, Section::Parents).is_none() {
+        return Ok(lengths);
+    }
+    let parents: Vec<u32> = read(sections, Section::Parents);
+    check_count(Section::Parents, parents.len(), lengths.samples())?;
+    let named = parents.iter().filter(|&&parent| parent != ROOT).count();
+    if named == 0 {
+        return Err(wrong(
+            Section::Parents,
+            "names no parent, parents",
+            named,
+            1u64,
+        ));
+    }
+    let parent = |&parent: &u32| (parent != ROOT).then_some(SampleId(parent));
+    let parents: Vec<_> = parents.iter().map(parent).collect();
+    lengths
+        .with_parents(&parents)
+        .map_err(contents(Section::Parents))
+}
+
+/// The mask of a code and its numbers; the other way round in `encode`.
+fn read_mask(shape: &Shape) -> Result<Mask, DecodeError> {
+    let [a, b, c] = shape.mask_numbers;
+    let (count, mask) = match shape.mask {
+        0 => (0, Ok(Mask::Causal)),
+        1 => (0, Ok(Mask::Full)),
+        2 => (1, Mask::causal_with_offset(a)),
+        3 => (2, Mask::window(a, b)),
+        4 => (2, Ok(Mask::two_sided(a, b))),
+        5 => (1, Mask::chunked(a)),
+        6 => (3, Mask::block_causal(a, b, c)),
+        7 => (1, Mask::prefix(a)),
+        8 => (2, Mask::restricted(a, b)),
+        unknown => {
+            let last = 8u32;
+            return Err(wrong(
+                Section::Shape,
+                "names an unknown mask",
+                unknown,
+                last,
+            ));
+        }
+    };
+    if let Some(&number) = shape.mask_numbers[count..].iter().find(|&&n| n != 0) {
+        return Err(wrong(
+            Section::Shape,
+            "has a number that its mask does not have",
+            number,
+            0u64,
+        ));
+    }
+    mask.map_err(contents(Section::Shape))
 }
 
 fn check_count(section: Section, found: usize, expected: usize) -> Result<(), DecodeError> {

@@ -214,7 +214,7 @@ fn check_entry(
             Some(section) if entry.id != section as u32 => section as u32,
             _ => last_id.saturating_add(1),
         };
-        if entry.id > Section::Forwards as u32 && entry.flags & REQUIRED != 0 {
+        if entry.id > Section::Parents as u32 && entry.flags & REQUIRED != 0 {
             return Err(DecodeError::UnknownSection { id: entry.id });
         }
         return Err(wrong(

@@ -106,6 +106,7 @@ fn shape_of(plan: &PoolPlan) -> Shape {
         bytes,
         ..
     } = plan;
+    let (mask, mask_numbers) = mask_words(plan.mask);
     Shape {
         seq_tokens: layout.seq_tokens(),
         slots: layout.slots(),
@@ -117,14 +118,14 @@ fn shape_of(plan: &PoolPlan) -> Shape {
         dim_v: heads.dim_v(),
         shards: heads.shards(),
         chunks: heads.chunks(),
-        mask: mask_code(plan.mask),
+        mask,
         activation_bytes: bytes.activation,
         statistic_bytes: bytes.statistic,
         kv_fetch: match plan.kv_fetch {
             KvFetch::Whole => 0,
             KvFetch::Range => 1,
         },
-        mask_numbers: [0; 3],
+        mask_numbers,
         gpus_per_node: match plan.kv_route {
             KvRoute::Direct => 0,
             KvRoute::Node(topology) => topology.gpus_per_node(),
@@ -133,11 +134,22 @@ fn shape_of(plan: &PoolPlan) -> Shape {
     }
 }
 
-/// Position in [`Mask::ALL`].
-fn mask_code(mask: Mask) -> u32 {
+/// Code of a mask and its numbers; the other way round in `contents`.
+const fn mask_words(mask: Mask) -> (u32, [u32; 3]) {
     match mask {
-        Mask::Causal => 0,
-        Mask::Full => 1,
+        Mask::Causal => (0, [0; 3]),
+        Mask::Full => (1, [0; 3]),
+        Mask::Offset { offset } => (2, [offset, 0, 0]),
+        Mask::Window { window, sinks } => (3, [window, sinks, 0]),
+        Mask::TwoSided { left, right } => (4, [left, right, 0]),
+        Mask::Chunked { chunk } => (5, [chunk, 0, 0]),
+        Mask::Block {
+            block,
+            local,
+            sinks,
+        } => (6, [block, local, sinks]),
+        Mask::Prefix { prefix } => (7, [prefix, 0, 0]),
+        Mask::Keys { start, end } => (8, [start, end, 0]),
     }
 }
 
@@ -161,6 +173,9 @@ fn sections_of<'a>(plan: &'a PoolPlan, shape: &'a Shape) -> Vec<(Section, &'a [u
     // Absent where it says nothing, so that direct plans are what readers without routes know.
     if plan.kv_route != KvRoute::Direct || !plan.exchange.forward.is_empty() {
         sections.push((Section::Forwards, cast_slice(&plan.exchange.forward)));
+    }
+    if plan.lengths.has_parents() {
+        sections.push((Section::Parents, cast_slice(plan.lengths.parents())));
     }
     sections
 }

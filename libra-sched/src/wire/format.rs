@@ -54,7 +54,7 @@ pub(super) struct Shape {
     pub(super) activation_bytes: u32,
     pub(super) statistic_bytes: u32,
     pub(super) kv_fetch: u32,
-    /// Numbers of the mask; zero where it has none.
+    /// Numbers of the mask; zero where it has fewer.
     pub(super) mask_numbers: [u32; 3],
     /// GPUs of a node where one copy of a KV range enters it, 0 where every worker fetches alone.
     pub(super) gpus_per_node: u32,
@@ -92,6 +92,8 @@ pub(super) enum Section {
     Provenance = 13,
     /// [`crate::exchange::KvMove`]: forwards. There exactly where the shape names GPUs of a node.
     Forwards = 14,
+    /// u32 a sample: its parent or 2^32 − 1; there only where some sample has one.
+    Parents = 15,
 }
 
 impl Section {
@@ -113,7 +115,7 @@ impl Section {
 
     /// The section of `id`, if it is one that only some files have.
     pub(super) fn sometimes(id: u32) -> Option<Self> {
-        [Self::Provenance, Self::Forwards]
+        [Self::Provenance, Self::Forwards, Self::Parents]
             .into_iter()
             .find(|&section| section as u32 == id)
     }
@@ -134,13 +136,19 @@ impl Section {
             Self::OMoves => "o_moves",
             Self::Provenance => "provenance",
             Self::Forwards => "forwards",
+            Self::Parents => "parents",
         }
     }
 
     pub(super) const fn element_bytes(self) -> u32 {
         match self {
             Self::Shape => size_of::<Shape>() as u32,
-            Self::Sequences | Self::Samples | Self::Slots | Self::QHeads | Self::Workers => 4,
+            Self::Sequences
+            | Self::Samples
+            | Self::Slots
+            | Self::QHeads
+            | Self::Workers
+            | Self::Parents => 4,
             Self::Fragments | Self::QMoves | Self::OMoves => 12,
             Self::KvHeads => 8,
             Self::Tiles => 40,

@@ -51,8 +51,32 @@ pub(crate) fn runs(cases: u32) -> ProptestConfig {
     }
 }
 
+/// A number of tokens of a mask: about as many as a sample has, or more than any has.
+fn mask_number() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 1u32..=12, 4 => 1u32..=90, 1 => Just(u32::MAX)]
+}
+
+/// Every kind of mask, with numbers below, at and beyond the lengths of samples.
 pub(crate) fn masks() -> impl Strategy<Value = Mask> {
-    select(&Mask::ALL[..])
+    let number = mask_number;
+    let few = || prop_oneof![3 => 1u32..4, 1 => mask_number()];
+    let or_none = |some| prop_oneof![1 => Just(0u32), 3 => some];
+    prop_oneof![
+        3 => Just(Mask::Causal),
+        2 => Just(Mask::Full),
+        1 => number().prop_map(|offset| Mask::causal_with_offset(offset).unwrap()),
+        2 => (number(), or_none(number().boxed()))
+            .prop_map(|(window, sinks)| Mask::window(window, sinks).unwrap()),
+        5 => (1u32..4, 1u32..4).prop_map(|(window, sinks)| Mask::window(window, sinks).unwrap()),
+        1 => (or_none(number().boxed()), or_none(number().boxed()))
+            .prop_map(|(left, right)| Mask::two_sided(left, right)),
+        1 => number().prop_map(|chunk| Mask::chunked(chunk).unwrap()),
+        2 => (number(), few(), or_none(few().boxed()))
+            .prop_map(|(block, local, sinks)| Mask::block_causal(block, local, sinks).unwrap()),
+        1 => number().prop_map(|prefix| Mask::prefix(prefix).unwrap()),
+        1 => (0u32..60, number())
+            .prop_map(|(start, keys)| Mask::restricted(start, start.saturating_add(keys)).unwrap()),
+    ]
 }
 
 /// Sample lengths of one sequence of `seq_tokens`: none, some with padding, or a full one.
@@ -73,6 +97,25 @@ pub(crate) fn sequence(seq_tokens: u32) -> impl Strategy<Value = Vec<u32>> {
         }
         lengths
     })
+}
+
+/// `pool` where some samples continue earlier ones: by each draw the sample, and its parent.
+pub(crate) fn with_parents(pool: PackedLengths, draws: &[(Index, Index)]) -> PackedLengths {
+    let mut parents = vec![None; pool.samples()];
+    for (sample, parent) in draws.iter().filter(|_| pool.samples() > 0) {
+        let sample = sample.index(pool.samples());
+        let sequence = (0..pool.sequences()).find(|&s| pool.samples_of(s).contains(&sample));
+        let first = pool.samples_of(sequence.unwrap()).start;
+        if sample > first {
+            parents[sample] = Some(SampleId::new(first + parent.index(sample - first)));
+        }
+    }
+    pool.with_parents(&parents).unwrap()
+}
+
+/// No parents, or some.
+fn parents() -> impl Strategy<Value = Vec<(Index, Index)>> {
+    prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(any::<(Index, Index)>(), 1..12)]
 }
 
 pub(crate) fn pools(slots: u32, seq_tokens: u32) -> impl Strategy<Value = PackedLengths> {
@@ -178,10 +221,17 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
                 layouts(slots, seq_tokens, ranks, tensor),
                 Just(heads),
                 (masks(), 1u32..=24, slacks(), element_bytes()),
+                parents(),
             )
         })
         .prop_map(
-            |(pool, layout, heads, (mask, block_tokens, slack, bytes))| {
+            |(pool, layout, heads, (mask, block_tokens, slack, bytes), parents)| {
+                let pool = with_parents(pool, &parents);
+                let mask = if pool.has_parents() {
+                    Mask::Causal
+                } else {
+                    mask
+                };
                 let config = PlanConfig {
                     mask,
                     block_tokens,
@@ -205,7 +255,7 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
 /// Direct, or through nodes of any size.
 pub(crate) fn routes() -> impl Strategy<Value = KvRoute> {
     let node = |gpus| KvRoute::Node(Topology::new(gpus).unwrap());
-    prop_oneof![Just(KvRoute::Direct), (1u32..9).prop_map(node)]
+    prop_oneof![1 => Just(KvRoute::Direct), 3 => (1u32..9).prop_map(node)]
 }
 
 /// Fixed tiles twice as often as adaptive ones.
@@ -252,7 +302,24 @@ fn cases_are_of_every_kind() {
         let drawn = (0..400).map(|_| cases().new_tree(&mut runner).unwrap().current());
         drawn.filter(holds).count()
     };
-    let kinds: [(&str, Holds); 13] = [
+    let kinds: [(&str, Holds); 20] = [
+        ("a sample with a parent in another block", |c| {
+            c.tiles().iter().any(|tile| {
+                let above = |s| c.pool.ancestors(SampleId::new(s)).last();
+                let mut above = tile.samples().filter_map(above);
+                above.any(|above| c.pool.tokens(above).end <= tile.start)
+            })
+        }),
+        ("a sample with a grandparent", |c| {
+            (0..c.pool.samples()).any(|s| c.pool.ancestors(SampleId::new(s)).count() > 1)
+        }),
+        ("a sample read in two ranges", |c| {
+            let two = |len: u32| c.config.mask.keys(len, len - 1..len).iter().count() == 2;
+            (0..c.pool.samples()).any(|s| two(c.pool.length(SampleId::new(s))))
+        }),
+        ("a tile that reads no key", |c| {
+            c.tiles().iter().any(|tile| tile.work == 0)
+        }),
         ("more workers than a word has bits", |c| {
             c.layout.workers() > 64
         }),
@@ -292,6 +359,24 @@ fn cases_are_of_every_kind() {
                 plan.tiles != c.tiles() && !plan.exchange.forward.is_empty()
             },
         ),
+        (
+            "two ranges of a sample, and a range that is forwarded",
+            |c| {
+                let two = |len: u32| c.config.mask.keys(len, len - 1..len).iter().count() == 2;
+                let forward = c.plan().exchange.forward;
+                forward.iter().any(|m| two(c.pool.length(m.sample)))
+            },
+        ),
+        ("a prefix that is forwarded", |c| {
+            let forward = c.plan().exchange.forward;
+            let is_parent = |parent| {
+                (0..c.pool.samples()).any(|s| c.pool.parent(SampleId::new(s)) == Some(parent))
+            };
+            forward.iter().any(|m| is_parent(m.sample))
+        }),
+        ("split or merged tiles of a tree", |c| {
+            c.pool.has_parents() && c.plan().tiles != c.tiles()
+        }),
         ("a head-shard plan", |c| {
             c.config.placer == Placer::HeadShard
         }),

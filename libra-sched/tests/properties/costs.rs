@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use libra_sched::placement::{self, Problem, targets};
 use libra_sched::plan::Scratch;
 use libra_sched::{
@@ -26,7 +28,11 @@ impl Measurement {
 
 fn measurements() -> impl Strategy<Value = Measurement> {
     let axis = |most: u32| prop::collection::btree_set(1..=most, 1..4);
-    (masks(), axis(80), axis(24))
+    let axes = (masks(), axis(80), axis(24));
+    let reads_keys = |(mask, lengths, _): &(Mask, BTreeSet<u32>, BTreeSet<u32>)| {
+        lengths.iter().all(|&len| mask.cum_pairs(len, len) > 0)
+    };
+    axes.prop_filter("a sample reads a key", reads_keys)
         .prop_flat_map(|(mask, lengths, heads)| {
             let row = prop::collection::vec(1u32..1_000_000, heads.len());
             let times = prop::collection::vec(row, lengths.len());

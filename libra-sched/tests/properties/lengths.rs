@@ -1,7 +1,9 @@
 use libra_sched::{Mask, PackedLengths, Proxy, SampleId, SequenceId, WindowShape};
 use proptest::prelude::*;
+use proptest::sample::Index;
 
-use crate::cases::{masks, pools, runs};
+use crate::cases::{masks, pools, runs, with_parents};
+use crate::twins;
 
 fn windows() -> impl Strategy<Value = PackedLengths> {
     (1u32..8, 1u32..64).prop_flat_map(|(sequences, seq_tokens)| pools(sequences, seq_tokens))
@@ -32,12 +34,64 @@ proptest! {
     fn work_is_the_pairs_of_every_token_counted(window in windows(), mask in masks()) {
         let work = window.work(Proxy::Pairs(mask)).unwrap();
         for (sequence, &work) in work.iter().enumerate() {
-            let counted: usize = window
+            let counted: u64 = window
                 .lengths_of(sequence)
                 .iter()
-                .flat_map(|&len| (0..len).map(move |query| mask.keys_of(len, query).len()))
+                .map(|&len| twins::mask::pairs(mask, len, 0..len))
                 .sum();
-            prop_assert_eq!(work, counted as u64);
+            prop_assert_eq!(work, counted);
+        }
+    }
+
+    #[test]
+    fn work_under_parents_is_the_pairs_of_every_token_counted(
+        window in windows(),
+        draws in prop::collection::vec(any::<(Index, Index)>(), 1..12),
+    ) {
+        let window = with_parents(window, &draws);
+        let weigh = |proxy| window.work(proxy).unwrap();
+        let pairs = weigh(Proxy::Pairs(Mask::Causal)).into_iter().zip(weigh(Proxy::SumSquares));
+        for (sequence, (pairs, squares)) in pairs.enumerate() {
+            let (mut counted, mut square) = (0, 0);
+            for sample in window.samples_of(sequence) {
+                let len = window.length(SampleId::new(sample));
+                let above: u32 = twins::mask::above(&window, sample)
+                    .into_iter()
+                    .map(|above| window.length(SampleId::new(above)))
+                    .sum();
+                counted += (0..len).map(|query| u64::from(above + query + 1)).sum::<u64>();
+                square += u64::from(above + len).pow(2) - u64::from(above).pow(2);
+            }
+            prop_assert_eq!((pairs, squares), (counted, square));
+        }
+    }
+
+    #[test]
+    fn selected_sequences_keep_their_parents(
+        window in windows(),
+        draws in prop::collection::vec(any::<(Index, Index)>(), 0..12),
+        members in prop::collection::vec(any::<Index>(), 1..9),
+    ) {
+        let window = with_parents(window, &draws);
+        let members: Vec<_> = members
+            .iter()
+            .map(|member| SequenceId::new(member.index(window.sequences())))
+            .collect();
+        let selected = window.select(&members).unwrap();
+        for (place, member) in members.iter().enumerate() {
+            let own = window.samples_of(member.index());
+            let there = selected.samples_of(place);
+            prop_assert_eq!(own.len(), there.len());
+            for (own_sample, sample) in own.clone().zip(there.clone()) {
+                let parent = |lengths: &PackedLengths, sample, first: usize| {
+                    lengths.parent(SampleId::new(sample)).map(|parent| parent.index() - first)
+                };
+                let (before, after) = (
+                    parent(&window, own_sample, own.start),
+                    parent(&selected, sample, there.start),
+                );
+                prop_assert_eq!(before, after);
+            }
         }
     }
 
@@ -66,7 +120,7 @@ proptest! {
     #[test]
     fn selected_sequences_keep_their_lengths_and_order(
         window in windows(),
-        picks in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+        picks in prop::collection::vec(any::<Index>(), 1..6),
     ) {
         let members: Vec<SequenceId> = picks
             .iter()

@@ -16,6 +16,7 @@ mod plan;
 #[path = "../../../tests/src/plan_file.rs"]
 mod plan_file;
 mod reverse;
+mod sparse;
 mod tiles;
 #[path = "../../../tests/twins/mod.rs"]
 mod twins;

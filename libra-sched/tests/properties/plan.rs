@@ -70,6 +70,10 @@ proptest! {
             .tiles
             .iter()
             .flat_map(|tile| tile.samples().map(move |sample| (sample, tile.shard)))
+            .flat_map(|(sample, shard)| {
+                let above = crate::twins::mask::above(&case.pool, sample);
+                [vec![sample], above].concat().into_iter().map(move |sample| (sample, shard))
+            })
             .flat_map(|(sample, shard)| case.heads.spans_of_shard(shard).map(move |s| (sample, s)))
             .collect();
         prop_assert_eq!(plan.kv_groups(), read.len());

@@ -4,6 +4,7 @@ use libra_sched::{PackedLengths, SampleId, tiles};
 use proptest::prelude::*;
 
 use crate::cases::{cases, runs};
+use crate::twins;
 
 proptest! {
     #![proptest_config(runs(500))]
@@ -47,9 +48,14 @@ proptest! {
             let mut pairs = 0;
             for sample in case.pool.samples_of(tile.slot as usize) {
                 let tokens = case.pool.tokens(SampleId::new(sample));
-                for token in tile.tokens().filter(|token| tokens.contains(token)) {
-                    let len = tokens.len() as u32;
-                    pairs += case.config.mask.keys_of(len, token - tokens.start).len() as u64;
+                let queries = tile.start.max(tokens.start)..tile.end.min(tokens.end);
+                if !queries.is_empty() {
+                    let local = queries.start - tokens.start..queries.end - tokens.start;
+                    let count = local.len() as u64;
+                    pairs += twins::mask::pairs(case.config.mask, tokens.len() as u32, local);
+                    for above in twins::mask::above(&case.pool, sample) {
+                        pairs += count * u64::from(case.pool.length(SampleId::new(above)));
+                    }
                 }
             }
             prop_assert_eq!(tile.work, pairs * u64::from(case.heads.shard_width()));

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use libra_sched::audit::{self, Audit};
 use libra_sched::wire::Decoded;
-use libra_sched::{BackwardMode, KvRoute, PoolPlan, Topology, WorkerId, reverse, verify, wire};
+use libra_sched::{
+    BackwardMode, KvRoute, PoolPlan, SampleId, Topology, WorkerId, reverse, verify, wire,
+};
 use serde_json::{Value, json};
 
 use super::check::open;
@@ -85,6 +87,14 @@ fn summary(report: &mut Report, decoded: &Decoded, audit: &Audit, bytes: u64) {
         layout.workers(),
         layout.cp(),
     ));
+    let continued = (0..lengths.samples())
+        .filter(|&sample| lengths.parent(SampleId::new(sample)).is_some())
+        .count();
+    if continued > 0 {
+        report.note(format!(
+            "{continued} samples continue others and read them whole"
+        ));
+    }
     report.note(format!(
         "heads {}/{}x{} (V {})  H={} M={}  {}  {} bytes an element",
         heads.q_heads(),
@@ -131,6 +141,7 @@ fn summary(report: &mut Report, decoded: &Decoded, audit: &Audit, bytes: u64) {
         "sequences": layout.slots(),
         "tokens": layout.seq_tokens(),
         "samples": lengths.samples(),
+        "samples_with_parents": continued,
         "workers": layout.workers(),
         "cp": layout.cp(),
         "q_heads": heads.q_heads(),

@@ -4,13 +4,15 @@
 //! kept as a running maximum and sum per query (Milakov and Gimelshein 2018; Dao et al. 2022), and
 //! backward recomputes the weights from log-sum-exp. Sums are in f32.
 
+use std::ops::Range;
+
 use ndarray::{ArrayView2, ArrayViewMut2, ShapeBuilder, linalg::general_mat_mul, s};
 
-use super::reference::{Column, Names, delta_of, kv_names, lent, own_delta, softmax_scale};
+use super::reference::{Column, Names, Source, delta_of, kv_names, lent, own_delta, softmax_scale};
 use super::{CpuBuffer, CpuDevice};
 use crate::backend::{Kernel, Workspace};
 use crate::error::Failure;
-use crate::program::{Entry, RankProgram};
+use crate::program::{Entry, KeySource, RankProgram};
 
 /// Queries of a tile.
 const Q_TILE: usize = 64;
@@ -58,36 +60,50 @@ fn matrix_mut(data: &mut [f32], at: Column, first: usize, rows: usize) -> ArrayV
     ArrayViewMut2::from_shape(shape, data).expect("a column lies within its tensor")
 }
 
-/// Keys that some query of `rows` (entry-local) reads.
-fn keys_of_rows(
+/// Tiles of the keys of `source` that some query of `rows` (entry-local) reads; none reaches into a
+/// gap between them.
+fn key_tiles(
     program: &RankProgram,
     entry: &Entry,
-    first: usize,
-    rows: usize,
-) -> std::ops::Range<usize> {
-    let position = entry.position + first as u32;
-    let keys = program
-        .mask
-        .keys(entry.len, position..position + rows as u32);
-    keys.start as usize..keys.end as usize
+    source: &KeySource<'_>,
+    rows: &Range<usize>,
+) -> impl Iterator<Item = Range<usize>> + use<> {
+    let keys = program.keys(entry, source, rows.clone());
+    keys.iter()
+        .flat_map(|keys| tiles(keys.start as usize..keys.end as usize, K_TILE))
 }
 
-/// Keys of `tile` that one query does not read, as places in the tile: before and from.
-fn hidden(
-    program: &RankProgram,
-    entry: &Entry,
-    row: usize,
-    tile: &std::ops::Range<usize>,
-) -> (usize, usize) {
-    let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
-    let place = |key: u32| (key as usize).clamp(tile.start, tile.end) - tile.start;
-    (place(keys.start), place(keys.end))
+/// Keys of `tile` that one query reads, as places in the tile, and those that it does not.
+struct Seen {
+    read: [Range<usize>; 2],
+    hidden: [Range<usize>; 3],
 }
 
-fn tiles(
-    range: std::ops::Range<usize>,
-    step: usize,
-) -> impl Iterator<Item = std::ops::Range<usize>> {
+impl Seen {
+    fn new(
+        program: &RankProgram,
+        entry: &Entry,
+        source: &KeySource<'_>,
+        row: usize,
+        tile: &Range<usize>,
+    ) -> Self {
+        let keys = program.keys(entry, source, row..row + 1);
+        let place = |key: u32| (key as usize).clamp(tile.start, tile.end) - tile.start;
+        let mut keys = keys.iter().map(|keys| place(keys.start)..place(keys.end));
+        let first = keys.next().unwrap_or(0..0);
+        let second = keys.next().unwrap_or(first.end..first.end);
+        Self {
+            hidden: [
+                0..first.start,
+                first.end..second.start,
+                second.end..tile.len(),
+            ],
+            read: [first, second],
+        }
+    }
+}
+
+fn tiles(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range
         .step_by(step)
@@ -162,7 +178,9 @@ impl Kernel<CpuDevice<f32>> for FastKernel {
         let mut scratch = Scratch::new();
         for entry in &program.entries {
             for head in program.heads_of(entry, chunk) {
-                backward_head(&mut scratch, program, tensors, entry, head)?;
+                for source in program.key_sources(entry, head) {
+                    backward_head(&mut scratch, program, tensors, entry, head, &source)?;
+                }
             }
         }
         Ok(())
@@ -181,18 +199,10 @@ fn forward_head(
     let scale = softmax_scale::<f32>(program);
     let names = Names::of(entry);
     let column = program.q_column(entry, head);
-    let view = program.kv_view(entry, head);
-    let [k_name, v_name, ..] = kv_names(view);
     let q_at = Column::new(program, names.q, entry.row, column);
     let o_at = Column::new(program, names.o, entry.row, column);
     let lse_at = Column::new(program, names.lse, entry.row, column);
-    let k_at = Column::new(program, k_name, view.row, view.head);
-    let v_at = Column::new(program, v_name, view.row, view.head);
-    let (q, k, v) = (
-        tensors.get(names.q).as_slice(),
-        tensors.get(k_name).as_slice(),
-        tensors.get(v_name).as_slice(),
-    );
+    let q = tensors.get(names.q).as_slice();
     for rows in tiles(0..entry.rows as usize, Q_TILE) {
         let count = rows.len();
         let q = matrix(q, q_at, rows.start, count);
@@ -200,63 +210,77 @@ fn forward_head(
         out.fill(0.0);
         scratch.largest.fill(f32::NEG_INFINITY);
         scratch.total.fill(0.0);
-        for tile in tiles(keys_of_rows(program, entry, rows.start, count), K_TILE) {
-            let mut scores = tile_of(&mut scratch.scores, count, tile.len());
-            general_mat_mul(
-                scale,
-                &q,
-                &matrix(k, k_at, tile.start, tile.len()).t(),
-                0.0,
-                &mut scores,
-            );
-            for row in 0..count {
-                let mut scores = scores.row_mut(row);
-                let scores = scores
-                    .as_slice_mut()
-                    .expect("rows of scratch are contiguous");
-                let (before, from) = hidden(program, entry, rows.start + row, &tile);
-                scores[..before].fill(f32::NEG_INFINITY);
-                scores[from..].fill(f32::NEG_INFINITY);
-                let largest = scores.iter().copied().fold(scratch.largest[row], f32::max);
-                if largest == f32::NEG_INFINITY {
-                    scores.fill(0.0);
-                    continue;
+        for source in program.key_sources(entry, head) {
+            let Source {
+                k, v, k_at, v_at, ..
+            } = Source::new(program, tensors, source);
+            for tile in key_tiles(program, entry, &source, &rows) {
+                let place = tile.start - source.view.first as usize;
+                let mut scores = tile_of(&mut scratch.scores, count, tile.len());
+                let k = matrix(k, k_at, place, tile.len());
+                general_mat_mul(scale, &q, &k.t(), 0.0, &mut scores);
+                for row in 0..count {
+                    let mut scores = scores.row_mut(row);
+                    let scores = scores
+                        .as_slice_mut()
+                        .expect("rows of scratch are contiguous");
+                    let seen = Seen::new(program, entry, &source, rows.start + row, &tile);
+                    let (largest, total) = (&mut scratch.largest[row], &mut scratch.total[row]);
+                    let shrink = soften(scores, seen, largest, total);
+                    if shrink != 1.0 {
+                        out.row_mut(row).mapv_inplace(|value| value * shrink);
+                    }
                 }
-                let shrink = exp(scratch.largest[row] - largest);
-                let mut total = 0.0;
-                for score in scores.iter_mut() {
-                    *score = exp(*score - largest);
-                    total += *score;
-                }
-                scratch.total[row] = scratch.total[row] * shrink + total;
-                scratch.largest[row] = largest;
-                if shrink != 1.0 {
-                    out.row_mut(row).mapv_inplace(|value| value * shrink);
-                }
+                let v = matrix(v, v_at, place, tile.len());
+                general_mat_mul(1.0, &scores, &v, 1.0, &mut out);
             }
-            let v = matrix(v, v_at, tile.start, tile.len());
-            general_mat_mul(1.0, &scores, &v, 1.0, &mut out);
         }
         for row in 0..count {
             let total = scratch.total[row];
-            out.row_mut(row).mapv_inplace(|value| value / total);
+            // A query that reads no key: O stays 0, and log-sum-exp becomes −∞.
+            if total > 0.0 {
+                out.row_mut(row).mapv_inplace(|value| value / total);
+            }
             lse[lse_at.row(rows.start + row).start] = scratch.largest[row] + total.ln();
         }
     }
 }
 
+/// Scores of one query to weights by the running maximum and sum; returns by what O so far shrinks.
+fn soften(scores: &mut [f32], seen: Seen, largest_yet: &mut f32, total_yet: &mut f32) -> f32 {
+    for hidden in seen.hidden {
+        scores[hidden].fill(f32::NEG_INFINITY);
+    }
+    let largest = scores.iter().copied().fold(*largest_yet, f32::max);
+    if largest == f32::NEG_INFINITY {
+        scores.fill(0.0);
+        return 1.0;
+    }
+    let shrink = exp(*largest_yet - largest);
+    let mut total = 0.0;
+    for score in scores.iter_mut() {
+        *score = exp(*score - largest);
+        total += *score;
+    }
+    *total_yet = *total_yet * shrink + total;
+    *largest_yet = largest;
+    shrink
+}
+
+/// Gradients of one head of an entry by the keys of one source.
 fn backward_head(
     scratch: &mut Scratch,
     program: &RankProgram,
     tensors: &mut Workspace<CpuBuffer<f32>>,
     entry: &Entry,
     head: u32,
+    source: &KeySource<'_>,
 ) -> Result<(), Failure> {
     let scale = softmax_scale::<f32>(program);
     let names = Names::of(entry);
     let column = program.q_column(entry, head);
-    let view = *program.kv_view(entry, head);
-    let [k_name, v_name, d_k_name, d_v_name] = kv_names(&view);
+    let view = source.view;
+    let [k_name, v_name, d_k_name, d_v_name] = kv_names(view);
     let mut d_q = lent(tensors, names.d_q)?;
     let mut d_k = lent(tensors, d_k_name)?;
     let mut d_v = lent(tensors, d_v_name)?;
@@ -276,15 +300,16 @@ fn backward_head(
             scratch.largest[row] = lse[own(names.lse).row(at).start];
             scratch.total[row] = delta_of(program, tensors, entry, column, at);
         }
-        for tile in tiles(keys_of_rows(program, entry, rows.start, count), K_TILE) {
-            let k = matrix(k, keyed(k_name), tile.start, tile.len());
-            let v = matrix(v, keyed(v_name), tile.start, tile.len());
+        for tile in key_tiles(program, entry, source, &rows) {
+            let place = tile.start - view.first as usize;
+            let k = matrix(k, keyed(k_name), place, tile.len());
+            let v = matrix(v, keyed(v_name), place, tile.len());
             let mut weights = tile_of(&mut scratch.scores, count, tile.len());
             let mut d_scores = tile_of(&mut scratch.d_scores, count, tile.len());
             general_mat_mul(scale, &q, &k.t(), 0.0, &mut weights);
             general_mat_mul(1.0, &d_o, &v.t(), 0.0, &mut d_scores);
             for row in 0..count {
-                let (before, from) = hidden(program, entry, rows.start + row, &tile);
+                let seen = Seen::new(program, entry, source, rows.start + row, &tile);
                 let (lse, delta) = (scratch.largest[row], scratch.total[row]);
                 let mut weights = weights.slice_mut(s![row, ..]);
                 let mut d_scores = d_scores.slice_mut(s![row, ..]);
@@ -294,19 +319,22 @@ fn backward_head(
                 let d_scores = d_scores
                     .as_slice_mut()
                     .expect("rows of scratch are contiguous");
-                for (weight, d_score) in weights.iter_mut().zip(d_scores.iter_mut()) {
-                    *weight = exp(*weight - lse);
-                    *d_score = *weight * (*d_score - delta);
+                for read in seen.read {
+                    let weights = weights[read.clone()].iter_mut();
+                    for (weight, d_score) in weights.zip(&mut d_scores[read]) {
+                        *weight = exp(*weight - lse);
+                        *d_score = *weight * (*d_score - delta);
+                    }
                 }
-                for hidden in [0..before, from..tile.len()] {
+                for hidden in seen.hidden {
                     weights[hidden.clone()].fill(0.0);
                     d_scores[hidden].fill(0.0);
                 }
             }
-            let mut d_v = matrix_mut(d_v.as_mut_slice(), keyed(d_v_name), tile.start, tile.len());
+            let mut d_v = matrix_mut(d_v.as_mut_slice(), keyed(d_v_name), place, tile.len());
             general_mat_mul(1.0, &weights.t(), &d_o, 1.0, &mut d_v);
             general_mat_mul(scale, &d_scores, &k, 1.0, &mut d_q);
-            let mut d_k = matrix_mut(d_k.as_mut_slice(), keyed(d_k_name), tile.start, tile.len());
+            let mut d_k = matrix_mut(d_k.as_mut_slice(), keyed(d_k_name), place, tile.len());
             general_mat_mul(scale, &d_scores.t(), &q, 1.0, &mut d_k);
         }
     }

@@ -1,14 +1,18 @@
 //! Attention a query at a time, every sum in ascending order: exact twin of unsharded attention.
 //!
 //! A query's scores, softmax and output are computed by the same operations in the same order
-//! wherever the query runs, so O and dQ do not depend on the plan, to the last bit.
+//! wherever the query runs, so O and dQ do not depend on the plan, to the last bit. A query that
+//! reads no key has O 0, log-sum-exp −∞ and gradient 0.
 
+use std::ops::Range;
+
+use libra_sched::KeyRanges;
 use num_traits::Float;
 
 use super::{CpuBuffer, CpuDevice};
 use crate::backend::{Kernel, Workspace};
 use crate::error::Failure;
-use crate::program::{Entry, KvView, RankProgram, Tensor};
+use crate::program::{Entry, KeySource, KvView, RankProgram, Tensor};
 
 /// The slow, exact kernel, in f64 or f32.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,7 +37,7 @@ impl Column {
         }
     }
 
-    pub(super) fn row(self, index: usize) -> std::ops::Range<usize> {
+    pub(super) fn row(self, index: usize) -> Range<usize> {
         let start = self.offset + index * self.stride;
         start..start + self.width
     }
@@ -68,6 +72,16 @@ impl Names {
                 d_q: Tensor::DQ,
             }
         }
+    }
+}
+
+impl KvView {
+    /// Rows of `keys`, counted from the view's first.
+    fn places(&self, keys: KeyRanges) -> impl Iterator<Item = usize> + use<> {
+        let first = self.first;
+        let place =
+            move |keys: Range<u32>| (keys.start - first) as usize..(keys.end - first) as usize;
+        keys.iter().flat_map(place)
     }
 }
 
@@ -123,46 +137,14 @@ impl<T: Float> Kernel<CpuDevice<T>> for ReferenceKernel {
         tensors: &mut Workspace<CpuBuffer<T>>,
         chunk: u32,
     ) -> Result<(), Failure> {
-        let scale = softmax_scale::<T>(program);
         let mut scores = Vec::new();
         for entry in &program.entries {
             let names = Names::of(entry);
             let mut o = lent(tensors, names.o)?;
             let mut lse = lent(tensors, names.lse)?;
             for head in program.heads_of(entry, chunk) {
-                let column = program.q_column(entry, head);
-                let view = program.kv_view(entry, head);
-                let [k_name, v_name, ..] = kv_names(view);
-                let q_at = Column::new(program, names.q, entry.row, column);
-                let o_at = Column::new(program, names.o, entry.row, column);
-                let lse_at = Column::new(program, names.lse, entry.row, column);
-                let k_at = Column::new(program, k_name, view.row, view.head);
-                let v_at = Column::new(program, v_name, view.row, view.head);
-                let q = tensors.get(names.q).as_slice();
-                let (k, v) = (
-                    tensors.get(k_name).as_slice(),
-                    tensors.get(v_name).as_slice(),
-                );
-                for row in 0..entry.rows as usize {
-                    let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
-                    let keys = keys.start as usize..keys.end as usize;
-                    let q = &q[q_at.row(row)];
-                    scores.clear();
-                    scores.extend(keys.clone().map(|key| dot(q, &k[k_at.row(key)]) * scale));
-                    let largest = scores.iter().copied().fold(T::neg_infinity(), T::max);
-                    let out = &mut o.as_mut_slice()[o_at.row(row)];
-                    out.fill(T::zero());
-                    let mut total = T::zero();
-                    for (&score, key) in scores.iter().zip(keys) {
-                        let weight = (score - largest).exp();
-                        total = total + weight;
-                        add_scaled(out, weight, &v[v_at.row(key)]);
-                    }
-                    for value in out {
-                        *value = *value / total;
-                    }
-                    lse.as_mut_slice()[lse_at.row(row).start] = largest + total.ln();
-                }
+                let (o, lse) = (o.as_mut_slice(), lse.as_mut_slice());
+                forward_head(program, tensors, entry, head, &mut scores, o, lse);
             }
             tensors.bind(names.o, o);
             tensors.bind(names.lse, lse);
@@ -190,25 +172,112 @@ impl<T: Float> Kernel<CpuDevice<T>> for ReferenceKernel {
     ) -> Result<(), Failure> {
         for entry in &program.entries {
             for head in program.heads_of(entry, chunk) {
-                self.backward_head(program, tensors, entry, head)?;
+                for source in program.key_sources(entry, head) {
+                    self.backward_head(program, tensors, entry, head, &source)?;
+                }
             }
         }
         Ok(())
     }
 }
 
+/// O and log-sum-exp of one head of an entry.
+fn forward_head<T: Float>(
+    program: &RankProgram,
+    tensors: &Workspace<CpuBuffer<T>>,
+    entry: &Entry,
+    head: u32,
+    scores: &mut Vec<T>,
+    o: &mut [T],
+    lse: &mut [T],
+) {
+    let scale = softmax_scale::<T>(program);
+    let names = Names::of(entry);
+    let column = program.q_column(entry, head);
+    let q_at = Column::new(program, names.q, entry.row, column);
+    let o_at = Column::new(program, names.o, entry.row, column);
+    let lse_at = Column::new(program, names.lse, entry.row, column);
+    let q = tensors.get(names.q).as_slice();
+    let sources: Vec<Source<'_, T>> = program
+        .key_sources(entry, head)
+        .map(|source| Source::new(program, tensors, source))
+        .collect();
+    for row in 0..entry.rows as usize {
+        let q = &q[q_at.row(row)];
+        let out = &mut o[o_at.row(row)];
+        out.fill(T::zero());
+        let keys = |source: &Source<'_, T>| {
+            let keys = program.keys(entry, &source.source, row..row + 1);
+            source.source.view.places(keys)
+        };
+        scores.clear();
+        for source in &sources {
+            let score = |key| dot(q, &source.k[source.k_at.row(key)]) * scale;
+            scores.extend(keys(source).map(score));
+        }
+        if scores.is_empty() {
+            lse[lse_at.row(row).start] = T::neg_infinity();
+            continue;
+        }
+        let largest = scores.iter().copied().fold(T::neg_infinity(), T::max);
+        let mut total = T::zero();
+        let mut scores = scores.iter();
+        for source in &sources {
+            for (key, &score) in keys(source).zip(scores.by_ref()) {
+                let weight = (score - largest).exp();
+                total = total + weight;
+                add_scaled(out, weight, &source.v[source.v_at.row(key)]);
+            }
+        }
+        for value in out {
+            *value = *value / total;
+        }
+        lse[lse_at.row(row).start] = largest + total.ln();
+    }
+}
+
+/// Keys of one sample, and their K and V.
+pub(super) struct Source<'a, T> {
+    source: KeySource<'a>,
+    pub(super) k: &'a [T],
+    pub(super) v: &'a [T],
+    pub(super) k_at: Column,
+    pub(super) v_at: Column,
+}
+
+impl<'a, T: Float> Source<'a, T> {
+    pub(super) fn new(
+        program: &RankProgram,
+        tensors: &'a Workspace<CpuBuffer<T>>,
+        source: KeySource<'a>,
+    ) -> Self {
+        let view = source.view;
+        let [k, v, ..] = kv_names(view);
+        Self {
+            source,
+            k: tensors.get(k).as_slice(),
+            v: tensors.get(v).as_slice(),
+            k_at: Column::new(program, k, view.row, view.head),
+            v_at: Column::new(program, v, view.row, view.head),
+        }
+    }
+}
+
 impl ReferenceKernel {
+    /// Gradients of one head of an entry by the keys of one source. Sources come in the order in which
+    /// forward read them, so dQ adds up as without a plan.
     fn backward_head<T: Float>(
         self,
         program: &RankProgram,
         tensors: &mut Workspace<CpuBuffer<T>>,
         entry: &Entry,
         head: u32,
+        source: &KeySource<'_>,
     ) -> Result<(), Failure> {
         let scale = softmax_scale::<T>(program);
         let names = Names::of(entry);
         let column = program.q_column(entry, head);
-        let view = program.kv_view(entry, head);
+        let view = source.view;
         let [k_name, v_name, d_k_name, d_v_name] = kv_names(view);
         let mut d_q = lent(tensors, names.d_q)?;
         let mut d_k = lent(tensors, d_k_name)?;
@@ -230,12 +299,12 @@ impl ReferenceKernel {
             tensors.get(names.lse).as_slice(),
         );
         for row in 0..entry.rows as usize {
-            let keys = program.mask.keys_of(entry.len, entry.position + row as u32);
+            let keys = program.keys(entry, source, row..row + 1);
             let (q, d_o) = (&q[q_at.row(row)], &d_o[d_o_at.row(row)]);
             let lse = lse[lse_at.row(row).start];
             let delta = delta_of(program, tensors, entry, column, row);
             let d_q = &mut d_q.as_mut_slice()[d_q_at.row(row)];
-            for key in keys.start as usize..keys.end as usize {
+            for key in view.places(keys) {
                 let (k, v) = (&k[k_at.row(key)], &v[v_at.row(key)]);
                 let weight = (dot(q, k) * scale - lse).exp();
                 let d_score = weight * (dot(d_o, v) - delta) * scale;

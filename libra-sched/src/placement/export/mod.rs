@@ -81,8 +81,10 @@ struct Task<'a> {
 impl Task<'_> {
     /// Work of the sample-local tokens in one shard.
     fn work(&self, sample: u32, start: u32, end: u32) -> u64 {
-        let len = self.problem.pool.lengths()[sample as usize];
-        self.mask.pairs(len, start..end) * u64::from(self.problem.heads.shard_width())
+        let pool = self.problem.pool;
+        let len = pool.lengths()[sample as usize];
+        let above = u64::from(pool.above(sample as usize)) * u64::from(end - start);
+        (self.mask.pairs(len, start..end) + above) * u64::from(self.problem.heads.shard_width())
     }
 
     /// Work of one token.
@@ -92,9 +94,9 @@ impl Task<'_> {
 
     /// Keys that the sample-local tokens read.
     fn keys(&self, sample: u32, start: u32, end: u32) -> u64 {
-        let len = self.problem.pool.lengths()[sample as usize];
-        let keys = self.mask.keys(len, start..end);
-        u64::from(keys.end - keys.start)
+        let pool = self.problem.pool;
+        let keys = self.mask.keys(pool.lengths()[sample as usize], start..end);
+        u64::from(keys.len()) + u64::from(pool.above(sample as usize))
     }
 
     /// Tokens of which cuts near `token` are multiples: at most 128, and so few that a target is

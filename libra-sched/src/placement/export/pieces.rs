@@ -150,11 +150,12 @@ impl Pieces {
     fn free_shards(&mut self, task: &Task<'_>, worker: u32, id: u32) {
         let piece = self.pieces[id as usize];
         let each = task.work(piece.sample, piece.start, piece.end);
+        if each == 0 {
+            return;
+        }
         let first = (worker - piece.keeper) * self.shards_per_rank;
         let excess = self.loads[worker as usize] - task.targets[worker as usize];
-        let count = excess
-            .div_ceil(each.max(1))
-            .min(self.shards_per_rank.into()) as u32;
+        let count = excess.div_ceil(each).min(self.shards_per_rank.into()) as u32;
         for shard in (first..first + self.shards_per_rank)
             .rev()
             .take(count as usize)

@@ -1,10 +1,15 @@
 //! Sample lengths of packed sequences, and the shape of the window they fill.
 
+mod tree;
+
 use std::ops::Range;
 
 use crate::error::{Error, check_divides, check_limit, check_positive};
 use crate::ids::{SampleId, SequenceId};
-use crate::mask::Mask;
+use crate::mask::{Mask, SparseAttention};
+
+pub(crate) use tree::ROOT;
+use tree::Tree;
 
 /// Largest number of tokens of one packed sequence.
 pub const MAX_SEQ_TOKENS: u32 = 1 << 30;
@@ -121,6 +126,8 @@ pub enum Proxy {
     SumSquares,
     /// Exact query–key pairs under a mask.
     Pairs(Mask),
+    /// Exact pairs of sparse attention, which weighs sequences and plans nothing beyond.
+    Sparse(SparseAttention),
 }
 
 /// Sample lengths of a list of packed sequences.
@@ -143,6 +150,8 @@ pub struct PackedLengths {
     lengths: Vec<u32>,
     /// First token of each sample within its sequence.
     starts: Vec<u32>,
+    /// Which samples continue others.
+    tree: Tree,
 }
 
 impl PackedLengths {
@@ -176,6 +185,7 @@ impl PackedLengths {
             first: vec![0],
             lengths: Vec::with_capacity(samples),
             starts: Vec::with_capacity(samples),
+            tree: Tree::default(),
         };
         for (sequence, samples) in sequences.into_iter().enumerate() {
             packed.push(sequence, samples)?;
@@ -299,7 +309,20 @@ impl PackedLengths {
         let lists = members
             .iter()
             .map(|m| self.lengths_of(m.index()).iter().copied());
-        Self::new(self.seq_tokens.into(), lists)
+        let selected = Self::new(self.seq_tokens.into(), lists)?;
+        if !self.has_parents() {
+            return Ok(selected);
+        }
+        let mut parents = Vec::with_capacity(selected.samples());
+        for member in members {
+            let samples = self.samples_of(member.index());
+            let shift = parents.len();
+            parents.extend(samples.clone().map(|sample| {
+                let parent = self.parent(SampleId::new(sample))?;
+                Some(SampleId::new(parent.index() - samples.start + shift))
+            }));
+        }
+        selected.with_parents(&parents)
     }
 
     /// Tokens of one packed sequence, L.
@@ -374,17 +397,29 @@ impl PackedLengths {
     /// Weight of every sequence under `proxy`.
     ///
     /// # Errors
-    /// If the weights of all sequences together exceed 64 bits.
+    /// If the weights of all sequences together exceed 64 bits, or lengths with parents are weighed
+    /// otherwise than by squares or causal pairs.
     pub fn work(&self, proxy: Proxy) -> Result<Vec<u64>, Error> {
+        match proxy {
+            Proxy::SumSquares => {}
+            Proxy::Pairs(mask) => self.check_mask(mask)?,
+            Proxy::Sparse(sparse) => self.check_sparse(sparse)?,
+        }
         let weigh = |&length: &u32| match proxy {
             Proxy::SumSquares => u64::from(length) * u64::from(length),
             Proxy::Pairs(mask) => mask.cum_pairs(length, length),
+            Proxy::Sparse(sparse) => sparse.cum_pairs(length),
         };
+        // Squares of a branch: (above + ℓ)² − above².
+        let times = if proxy == Proxy::SumSquares { 2 } else { 1 };
         let mut total = 0u128;
         let mut work = Vec::with_capacity(self.sequences());
         for sequence in 0..self.sequences() {
-            // A sequence has at most 2^30 tokens, so its squares stay below 2^60.
-            let sum: u64 = self.lengths_of(sequence).iter().map(weigh).sum();
+            // A sequence has at most 2^30 tokens, so its squares stay below 2^61.
+            let mut sum: u64 = self.lengths_of(sequence).iter().map(weigh).sum();
+            if self.has_parents() {
+                sum += times * self.pairs_above(sequence);
+            }
             total += u128::from(sum);
             work.push(sum);
         }

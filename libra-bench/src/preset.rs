@@ -1,7 +1,7 @@
 //! Presets, what a command line makes of them, and the command line that makes the same again.
 
 use clap::ValueEnum;
-use libra_sched::vrsp::Vrsp;
+use libra_sched::vrsp::{Elastic, GaOrder, Vrsp};
 use libra_sched::{
     ElementBytes, Error, HeadSplit, KvFetch, LayoutKind, Mask, Placer, PlanConfig, Proxy, Slack,
     TokenLayout, Topology, WindowShape,
@@ -44,6 +44,7 @@ impl Preset {
             skip_windows: 0,
             dp: 16,
             cp: 8,
+            pp: 1,
             gpus_per_node: 8,
             max_recv_bytes: None,
             pool_size: 8,
@@ -58,7 +59,9 @@ impl Preset {
             mask: Mask::Causal,
             layout: LayoutKind::Contiguous,
             kv: KvFetch::Whole,
-            vrsp: Vrsp::Paper,
+            vrsp: Vrsp::default(),
+            elastic: Elastic::default(),
+            ga_order: GaOrder::default(),
             placement: Placement::Paper,
             proxy: ProxyKind::Pairs,
         };
@@ -104,6 +107,7 @@ pub(crate) struct Settings {
     pub(crate) skip_windows: u64,
     pub(crate) dp: u32,
     pub(crate) cp: u32,
+    pub(crate) pp: u32,
     pub(crate) gpus_per_node: u32,
     pub(crate) max_recv_bytes: Option<u64>,
     pub(crate) pool_size: u32,
@@ -120,6 +124,8 @@ pub(crate) struct Settings {
     /// How much of a KV group is fetched.
     pub(crate) kv: KvFetch,
     pub(crate) vrsp: Vrsp,
+    pub(crate) elastic: Elastic,
+    pub(crate) ga_order: GaOrder,
     pub(crate) placement: Placement,
     pub(crate) proxy: ProxyKind,
 }
@@ -131,8 +137,10 @@ pub(crate) struct Shapes {
     pub(crate) window: WindowShape,
     /// Heads, shards, chunks.
     pub(crate) heads: HeadSplit,
-    /// Home of every token.
+    /// Home of every token of a pool of P.
     pub(crate) layout: TokenLayout,
+    /// How tokens are laid out.
+    pub(crate) layout_kind: LayoutKind,
     /// Mask, blocks, placer.
     pub(crate) plan: PlanConfig,
     /// Nodes.
@@ -141,6 +149,23 @@ pub(crate) struct Shapes {
     pub(crate) proxy: Proxy,
     /// Who fills pools.
     pub(crate) vrsp: Vrsp,
+    /// How far pools may grow.
+    pub(crate) elastic: Elastic,
+    /// Which pools run side by side.
+    pub(crate) ga_order: GaOrder,
+    /// Pipeline stages.
+    pub(crate) pp: u32,
+}
+
+impl Shapes {
+    /// Home of every token of a pool of `slots` sequences.
+    pub(crate) fn layout_of(&self, slots: usize) -> Result<TokenLayout, Error> {
+        if slots == self.layout.slots() as usize {
+            return Ok(self.layout.clone());
+        }
+        let (tokens, cp) = (self.window.seq_tokens(), self.window.cp());
+        TokenLayout::new(self.layout_kind, slots as u32, tokens, cp)
+    }
 }
 
 impl Settings {
@@ -157,6 +182,7 @@ impl Settings {
             skip_windows: workload.skip_windows,
             dp: cluster.dp.unwrap_or(preset.dp),
             cp: cluster.cp.unwrap_or(preset.cp),
+            pp: cluster.pp.unwrap_or(preset.pp),
             gpus_per_node: cluster.gpus_per_node.unwrap_or(preset.gpus_per_node),
             max_recv_bytes: cluster.max_recv_bytes,
             pool_size: plan.pool_size.unwrap_or(preset.pool_size),
@@ -172,6 +198,8 @@ impl Settings {
             layout: plan.layout.unwrap_or(preset.layout),
             kv: plan.kv.unwrap_or(preset.kv),
             vrsp: plan.vrsp.unwrap_or(preset.vrsp),
+            elastic: plan.elastic.unwrap_or(preset.elastic),
+            ga_order: plan.ga_order.unwrap_or(preset.ga_order),
             placement: plan.placement.unwrap_or(preset.placement),
             proxy: plan.proxy.unwrap_or(preset.proxy),
         }
@@ -193,8 +221,19 @@ impl Settings {
                 name: "block tokens",
             });
         }
+        if self.pp == 0 {
+            return Err(Error::Zero { name: "PP" });
+        }
+        if self.elastic != Elastic::OFF && self.vrsp != Vrsp::Certified {
+            return Err(Error::UnknownName {
+                what: "vrsp algorithm of elastic pools",
+                value: self.vrsp.to_string(),
+                legal: "certified",
+            });
+        }
         let (slots, cp) = (window.pool_size(), window.cp());
         Ok(Shapes {
+            layout_kind: self.layout,
             layout: TokenLayout::new(self.layout, slots, window.seq_tokens(), cp)?,
             window,
             heads,
@@ -216,6 +255,9 @@ impl Settings {
                 ProxyKind::Pairs => Proxy::Pairs(self.mask),
             },
             vrsp: self.vrsp,
+            elastic: self.elastic,
+            ga_order: self.ga_order,
+            pp: self.pp,
         })
     }
 
@@ -237,7 +279,7 @@ impl Settings {
     }
 
     /// Every flag and its value; empty for a switch that is on.
-    fn values(&self) -> [(&'static str, Option<String>); 25] {
+    fn values(&self) -> [(&'static str, Option<String>); 28] {
         let count = |count: u64| Some(format_count(count));
         let count32 = |count: u32| Some(format_count(count.into()));
         [
@@ -249,6 +291,7 @@ impl Settings {
             ("--skip-windows", count(self.skip_windows)),
             ("--dp", count32(self.dp)),
             ("--cp", count32(self.cp)),
+            ("--pp", count32(self.pp)),
             ("--gpus-per-node", count32(self.gpus_per_node)),
             ("--max-recv-bytes", self.max_recv_bytes.map(format_count)),
             ("-P", count32(self.pool_size)),
@@ -264,6 +307,8 @@ impl Settings {
             ("--layout", Some(self.layout.to_string())),
             ("--kv", Some(self.kv.to_string())),
             ("--vrsp", Some(self.vrsp.to_string())),
+            ("--elastic", Some(self.elastic.to_string())),
+            ("--ga-order", Some(self.ga_order.to_string())),
             ("--placement", Some(self.placement.to_string())),
             ("--proxy", Some(self.proxy.to_string())),
         ]
@@ -280,6 +325,7 @@ impl Settings {
             "skip_windows": self.skip_windows,
             "dp": self.dp,
             "cp": self.cp,
+            "pp": self.pp,
             "gpus_per_node": self.gpus_per_node,
             "max_recv_bytes": self.max_recv_bytes,
             "pool_size": self.pool_size,
@@ -298,6 +344,8 @@ impl Settings {
             "layout": self.layout.to_string(),
             "kv": self.kv.to_string(),
             "vrsp": self.vrsp.to_string(),
+            "elastic": self.elastic.most(),
+            "ga_order": self.ga_order.to_string(),
             "placement": self.placement.to_string(),
             "proxy": self.proxy.to_string(),
         })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use libra_sched::vrsp::Vrsp;
+use libra_sched::vrsp::{Elastic, GaOrder, Vrsp};
 use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask};
 
 use crate::units::parse_count;
@@ -134,6 +134,16 @@ pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutKind> {
 /// As [`masks`].
 pub(super) fn vrsps() -> impl TypedValueParser<Value = Vrsp> {
     PossibleValuesParser::new(["arrival", "paper", "certified"]).try_map(|name| name.parse())
+}
+
+/// As [`masks`].
+pub(super) fn elastics() -> impl TypedValueParser<Value = Elastic> {
+    PossibleValuesParser::new(["1", "2", "4"]).try_map(|name| name.parse())
+}
+
+/// As [`masks`].
+pub(super) fn ga_orders() -> impl TypedValueParser<Value = GaOrder> {
+    PossibleValuesParser::new(["paper", "balanced"]).try_map(|name| name.parse())
 }
 
 /// As [`masks`].

@@ -56,13 +56,13 @@ pub(crate) fn scaled_pool(
     scale: u32,
     dtype: Dtype,
 ) -> Result<Pool, Failure> {
-    let last = shapes.window.pools() - 1;
+    let last = window.placement.pools() as u32 - 1;
     if pool > last {
         return Err(Failure::NoPool { pool, last });
     }
     let lengths = scaled(&window.pool_lengths(pool)?, scale)?;
     let (tokens, cp) = (lengths.seq_tokens(), shapes.window.cp());
-    let slots = shapes.window.pool_size();
+    let slots = lengths.sequences() as u32;
     let config = PlanConfig {
         block_tokens: shapes.plan.block_tokens.div_ceil(scale),
         bytes: match dtype {

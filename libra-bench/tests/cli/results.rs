@@ -95,6 +95,23 @@ fn every_placement_computes_the_same() {
 }
 
 #[test]
+fn a_merged_pool_is_executed_to_the_last_bit() {
+    let flags = "--dist lognormal:4,1,0.02,0.9 --preset tiny --elastic 2";
+    let report = json(&format!("plan {flags}"));
+    let pools = report["cases"].as_array().expect("a list");
+    assert_eq!(pools[0]["pool_size"], 4, "twice P");
+    assert_eq!(report["summary"]["merged"][0]["pool_sizes"][0], 4);
+    let sequences: u64 = pools
+        .iter()
+        .filter_map(|pool| pool["pool_size"].as_u64())
+        .sum();
+    assert_eq!(sequences, 8);
+    let report = json(&format!("run {flags} --dtype f64"));
+    assert_eq!(wrong(&report), [0, 0]);
+    assert_eq!(report["cases"][1]["workers"], 8, "CP of each sequence");
+}
+
+#[test]
 fn empty_sequences_have_no_results_to_be_wrong() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("a.txt"), "30\n40\n").expect("written");

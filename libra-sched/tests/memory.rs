@@ -1,8 +1,10 @@
-//! Decoding allocates in proportion to the bytes it is given, whatever they claim.
+//! Decoding allocates in proportion to the bytes it is given, whatever they claim; VRSP with a used scratch allocates
+//! its result alone.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{HeadSplit, LayoutKind, PackedLengths, PlanConfig, TokenLayout, plan_pool, wire};
 
 #[path = "../../tests/src/plan_file.rs"]
@@ -129,4 +131,30 @@ fn counts_that_a_file_only_claims_allocate_nothing() {
     let mut damaged = bytes.clone();
     put_u64(&mut damaged, at::BYTES, 1 << 40);
     assert_modest("the length", &damaged);
+}
+
+#[test]
+fn vrsp_with_a_used_scratch_allocates_its_result_alone() {
+    let mut state = 7u64;
+    let mut weight = |heavy: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        1000 + (state >> 54) + heavy
+    };
+    // Small enough for splits, large enough for trades alone, and with an outlier.
+    for (pools, heavy) in [(6, 0), (16, 0), (16, 20_000)] {
+        let mut work: Vec<u64> = (0..pools * 8).map(|_| weight(0)).collect();
+        work[3] = weight(heavy);
+        for vrsp in [Vrsp::Arrival, Vrsp::Paper, Vrsp::Certified] {
+            let mut scratch = vrsp::Scratch::default();
+            let first = vrsp::place_with(&mut scratch, &work, 8, vrsp);
+            TOTAL.set(0);
+            let second = vrsp::place_with(&mut scratch, &work, 8, vrsp);
+            // Sequences, first member of each pool and the end, loads.
+            let result = work.len() * 4 + (pools + 1) * 4 + pools * 8;
+            assert_eq!(TOTAL.get(), result as isize, "{vrsp}");
+            assert_eq!(first, second);
+        }
+    }
 }

@@ -171,8 +171,13 @@ impl Trades {
 
 /// The weighed load of two pools if what one of them has too much could be moved to the other.
 fn evened(pools: &Pools, a: usize, b: usize) -> u64 {
-    // Equal loads per sequence: (L_a + L_b) / (s_a + s_b), in weighed units.
     let (ca, cb) = (pools.scale[a], pools.scale[b]);
+    if ca == cb {
+        // Half of both, rounded up: most pools, and no division.
+        let (la, lb) = (pools.loads[a], pools.loads[b]);
+        return (la / 2 + lb / 2 + ((la | lb) & 1)) * ca;
+    }
+    // Equal loads per sequence: (L_a + L_b) / (s_a + s_b), in weighed units.
     let sum = u128::from(pools.loads[a]) + u128::from(pools.loads[b]);
     (sum * u128::from(ca * cb)).div_ceil(u128::from(ca + cb)) as u64
 }

@@ -142,10 +142,12 @@ fn vrsp_with_a_used_scratch_allocates_its_result_alone() {
             .wrapping_add(1);
         1000 + (state >> 54) + heavy
     };
-    // Small enough for splits, large enough for trades alone, and with an outlier.
-    for (pools, heavy) in [(6, 0), (16, 0), (16, 20_000)] {
+    // Small enough for splits, with giants that call for a search of all, large enough for trades alone, and with an
+    // outlier.
+    for (pools, giants, heavy) in [(6, 0, 0), (4, 23, 0), (16, 0, 0), (16, 0, 20_000)] {
         let mut work: Vec<u64> = (0..pools * 8).map(|_| weight(0)).collect();
         work[3] = weight(heavy);
+        work[8..8 + giants].fill(2500);
         for vrsp in [Vrsp::Arrival, Vrsp::Paper, Vrsp::Certified] {
             let mut scratch = vrsp::Scratch::default();
             let first = vrsp::place_with(&mut scratch, &work, 8, vrsp);

@@ -186,10 +186,14 @@ fn group(window: u64, lengths: PackedLengths, shapes: &Shapes) -> Result<WindowP
     };
     let total = pairs.iter().sum();
     let heaviest = |loads: &[u64]| loads.iter().copied().max().unwrap_or(0);
-    let bound = if grouped.merged.is_none() {
-        arrival.bound()
+    let bound = if weights == pairs {
+        // It may be better than any argument: certified VRSP can prove more by a search.
+        placement.bound()
     } else {
-        vrsp::lower_bound_up_to(&pairs, placement.bound().pool_size)?
+        match grouped.merged {
+            None => arrival.bound(),
+            Some(_) => vrsp::lower_bound_up_to(&pairs, placement.bound().pool_size)?,
+        }
     };
     let excess = |load, size: usize| audit::excess(load, total, pairs.len() / size);
     let loads = loads(&placement, &pairs);

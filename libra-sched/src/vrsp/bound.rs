@@ -42,6 +42,8 @@ pub enum BoundKind {
         /// How many of them such a pool holds at least.
         members: u32,
     },
+    /// A search of all placements found none below it: certified VRSP in small windows.
+    Search,
     /// Sequences as heavy as the heaviest fill all but one or two places of every pool.
     Pairs {
         /// How many there are.
@@ -58,6 +60,7 @@ impl fmt::Display for BoundKind {
             Self::Crowding { sequences, members } => {
                 write!(f, "{members} of {sequences} heavy in one pool")
             }
+            Self::Search => f.write_str("search of all"),
             Self::Pairs { sequences } => write!(f, "best pairs beside {sequences} heaviest"),
         }
     }

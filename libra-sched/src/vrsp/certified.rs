@@ -6,16 +6,19 @@
 //! 2. **Trade** until the bound, or until no trade helps: `trades.rs`.
 //! 3. **Split** (small windows): the heaviest pool and a partner are divided anew in the best way,
 //!    for each partner in turn, until no division helps.
+//! 4. **Search** (small windows that are still far from the bound): all placements, until the best
+//!    is proved or a number of steps is used up.
 //!
 //! Every step lowers the heaviest pool or ends the search, and the number of steps is bounded, so
 //! the answer depends on the weights alone, never on a clock.
 
 use super::bound::{BoundKind, PoolBound};
+use super::exact::Exact;
 use super::paper;
 use super::pools::Pools;
 use super::ranked::Ranked;
 use super::split::{SPLIT_POOL, Split};
-use super::trades::Trades;
+use super::trades::{NEAR_BITS, Trades};
 
 /// Windows of at most this many sequences get the exact split of pairs.
 const SMALL_WINDOW: usize = 64;
@@ -27,12 +30,14 @@ const SPLITS: usize = 256;
 pub(super) struct Search {
     trades: Trades,
     split: Split,
+    exact: Exact,
     partners: Vec<usize>,
     other: Pools,
 }
 
 impl Search {
-    /// Fills `pools` of one size, to `bound` or as near as the search comes.
+    /// Fills `pools` of one size, to `bound` or as near as the search comes; the bound, or a better
+    /// one that was proved on the way.
     pub(super) fn place(
         &mut self,
         heap: &mut paper::Heap,
@@ -40,7 +45,7 @@ impl Search {
         size: usize,
         bound: PoolBound,
         pools: &mut Pools,
-    ) {
+    ) -> PoolBound {
         paper::fill(heap, ranked, size, pools);
         self.improve(ranked, pools, bound.load);
         let outlier = matches!(bound.kind, BoundKind::Heaviest { .. }) && pools.len() > 1;
@@ -53,6 +58,20 @@ impl Search {
             }
             self.other = other;
         }
+        let far = pools.worst() - bound.load > bound.load >> NEAR_BITS;
+        if far && ranked.len() <= SMALL_WINDOW && self.exact.run(ranked, pools, bound.load) {
+            let load = pools.worst();
+            // What meets the bound needs no other proof.
+            if load > bound.load {
+                let kind = BoundKind::Search;
+                return PoolBound {
+                    load,
+                    kind,
+                    ..bound
+                };
+            }
+        }
+        bound
     }
 
     /// Trades, and splits in a small window, until `bound` (weighed) or none helps.

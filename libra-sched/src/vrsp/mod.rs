@@ -16,6 +16,7 @@
 mod bound;
 mod certified;
 mod elastic;
+mod exact;
 mod order;
 mod paper;
 mod pools;
@@ -43,7 +44,7 @@ pub enum Vrsp {
     Arrival,
     /// Alg. 1: exact-cardinality longest-processing-time-first.
     Paper,
-    /// Alg. 1, then trades and splits until the proved bound or a local optimum.
+    /// Alg. 1, then trades, splits and searches until the proved bound or a local optimum.
     #[default]
     Certified,
 }
@@ -195,11 +196,11 @@ pub fn place_with(
         search,
     } = scratch;
     ranked.read(work)?;
-    let bound = bound::of(ranked, pool_size);
+    let mut bound = bound::of(ranked, pool_size);
     match vrsp {
         Vrsp::Arrival => return Ok(arrival(work, pool_size, bound)),
         Vrsp::Paper => paper::fill(heap, ranked, pool_size, pools),
-        Vrsp::Certified => search.place(heap, ranked, pool_size, bound, pools),
+        Vrsp::Certified => bound = search.place(heap, ranked, pool_size, bound, pools),
     }
     Ok(finish(ranked, pools, bound))
 }

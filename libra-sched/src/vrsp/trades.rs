@@ -15,7 +15,7 @@ use super::ranked::Ranked;
 
 /// Two members are traded for two only while the heaviest pool is above the bound by more than one
 /// part in 2 to this: a fortieth of a per cent, below what a step's jitter lets anybody see.
-const NEAR_BITS: u32 = 12;
+pub(super) const NEAR_BITS: u32 = 12;
 /// Pools beyond this many members trade single ones only: pairs would be 2,016 a pool.
 const PAIRS_POOL: usize = 64;
 

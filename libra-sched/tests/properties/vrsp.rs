@@ -82,8 +82,8 @@ proptest! {
         for algorithm in [Vrsp::Paper, Vrsp::Arrival, Vrsp::Certified] {
             let placed = vrsp::place(&work, size, algorithm).unwrap();
             prop_assert!(*placed.loads().iter().max().unwrap() >= bound);
-            prop_assert_eq!(placed.bound(), vrsp::lower_bound(&work, size).unwrap());
-            prop_assert!(placed.gap() >= 0.0);
+            // A search may prove more.
+            prop_assert!(placed.bound().load >= bound && placed.gap() >= 0.0);
         }
     }
 
@@ -100,7 +100,9 @@ proptest! {
         let best = twins::brute::optimum(&work, size);
         prop_assert!(vrsp::lower_bound(&work, size).unwrap().load <= best);
         let placed = vrsp::place(&work, size, Vrsp::Certified).unwrap();
-        prop_assert!(*placed.loads().iter().max().unwrap() >= best);
+        // These are small enough for the search of all.
+        prop_assert_eq!(*placed.loads().iter().max().unwrap(), best);
+        prop_assert_eq!(placed.bound().load, best);
     }
 
     #[test]

@@ -261,8 +261,11 @@ impl Goal {
 
 /// What no placement in pools of up to `size` sequences goes below: load of a pool of `size`.
 fn capped(ranked: &Ranked, size: usize) -> PoolBound {
-    let per =
-        |sum: u64, places: usize| (u128::from(sum) * size as u128).div_ceil(places as u128) as u64;
+    let per = |sum: u64, places: usize| {
+        let load = (u128::from(sum) * size as u128).div_ceil(places as u128);
+        // Only few places make it too large, and those are not the least.
+        u64::try_from(load).unwrap_or(u64::MAX)
+    };
     let mut best = PoolBound {
         load: per(ranked.total(), ranked.len()),
         pool_size: size,

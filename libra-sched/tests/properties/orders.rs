@@ -156,6 +156,19 @@ proptest! {
     }
 
     #[test]
+    fn work_up_to_the_last_bit_is_merged(
+        (shape, work, most) in growing(),
+        heavy in any::<prop::sample::Index>(),
+    ) {
+        let mut work = work;
+        let left = u64::MAX / 4 - work.iter().sum::<u64>();
+        work[heavy.index(shape.gbs() as usize)] += left;
+        let placed = grown(&work, &shape, most);
+        prop_assert_eq!(placed.placement.loads().iter().sum::<u64>(), work.iter().sum::<u64>());
+        prop_assert!(placed.placement.gap() >= 0.0);
+    }
+
+    #[test]
     fn a_used_scratch_merges_alike((shape, work, most) in growing(), (other, more, _) in growing()) {
         let elastic = Elastic::new(most).unwrap();
         let mut scratch = vrsp::Scratch::default();

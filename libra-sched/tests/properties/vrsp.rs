@@ -137,6 +137,21 @@ proptest! {
     }
 
     #[test]
+    fn work_up_to_the_last_bit_is_placed(
+        (work, size) in (1usize..9, 1usize..9).prop_flat_map(|(pools, size)| {
+            let most = u64::MAX / 64;
+            let weight = prop_oneof![2 => Just(most), 1 => 0..most, 1 => 0u64..9];
+            (prop::collection::vec(weight, pools * size), Just(size))
+        }),
+    ) {
+        for algorithm in [Vrsp::Paper, Vrsp::Arrival, Vrsp::Certified] {
+            let placed = vrsp::place(&work, size, algorithm).unwrap();
+            prop_assert_eq!(placed.loads().iter().sum::<u64>(), work.iter().sum::<u64>());
+            prop_assert!(placed.bound().load <= *placed.loads().iter().max().unwrap());
+        }
+    }
+
+    #[test]
     fn scaling_all_work_leaves_the_placement((work, size) in windows(), factor in 1u64..1000) {
         let scaled: Vec<u64> = work.iter().map(|w| w * factor).collect();
         prop_assert_eq!(members(&paper(&scaled, size)), members(&paper(&work, size)));

@@ -132,10 +132,8 @@ fn algorithm_1_is_within_its_bound_of_the_best_partition_on_every_small_window()
             let tenths = (u128::from(part) * 2_000 / u128::from(cases)).div_ceil(2);
             format!("{}.{} %", tenths / 10, tenths % 10)
         };
-        if pools == 2 {
-            // The split of two pools is exact.
-            assert_eq!(certified, cases);
-        }
+        // The search of all ends within its steps.
+        assert_eq!(certified, cases);
         let (k, optimal, tight) = (pools as u128, percent(optimal), percent(tight));
         let certified = percent(certified);
         let mean = decimal(ratios, 1_000_000_000 * u128::from(cases));

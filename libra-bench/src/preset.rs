@@ -1,7 +1,7 @@
 //! Presets, what a command line makes of them, and the command line that makes the same again.
 
 use clap::ValueEnum;
-use libra_sched::vrsp::Vrsp;
+use libra_sched::vrsp::{Elastic, GaOrder, Vrsp};
 use libra_sched::{
     CostTable, ElementBytes, Error, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, Measured,
     Placer, PlanConfig, Proxy, Slack, Speeds, Tiling, TokenLayout, Topology, WindowShape,
@@ -46,6 +46,7 @@ impl Preset {
             skip_windows: 0,
             dp: 16,
             cp: 8,
+            pp: 1,
             gpus_per_node: 8,
             max_recv_bytes: None,
             pool_size: 8,
@@ -62,7 +63,9 @@ impl Preset {
             kv: KvFetch::Whole,
             kv_route: Route::Direct,
             tiles: Tiling::Fixed,
-            vrsp: Vrsp::Paper,
+            vrsp: Vrsp::default(),
+            elastic: Elastic::default(),
+            ga_order: GaOrder::default(),
             placement: Placement::Paper,
             proxy: ProxyKind::Pairs,
             costs: None,
@@ -110,6 +113,7 @@ pub(crate) struct Settings {
     pub(crate) skip_windows: u64,
     pub(crate) dp: u32,
     pub(crate) cp: u32,
+    pub(crate) pp: u32,
     pub(crate) gpus_per_node: u32,
     pub(crate) max_recv_bytes: Option<u64>,
     pub(crate) pool_size: u32,
@@ -129,6 +133,8 @@ pub(crate) struct Settings {
     /// Whether blocks stay as they are cut.
     pub(crate) tiles: Tiling,
     pub(crate) vrsp: Vrsp,
+    pub(crate) elastic: Elastic,
+    pub(crate) ga_order: GaOrder,
     pub(crate) placement: Placement,
     pub(crate) proxy: ProxyKind,
     pub(crate) costs: Option<String>,
@@ -142,8 +148,10 @@ pub(crate) struct Shapes {
     pub(crate) window: WindowShape,
     /// Heads, shards, chunks.
     pub(crate) heads: HeadSplit,
-    /// Home of every token.
+    /// Home of every token of a pool of P.
     pub(crate) layout: TokenLayout,
+    /// How tokens are laid out.
+    pub(crate) layout_kind: LayoutKind,
     /// Mask, blocks, placer.
     pub(crate) plan: PlanConfig,
     /// Nodes.
@@ -154,17 +162,42 @@ pub(crate) struct Shapes {
     pub(crate) vrsp: Vrsp,
     /// Measured times.
     pub(crate) costs: Option<CostTable>,
-    /// Speeds of a pool's workers.
+    /// Speeds of the workers of a pool of P.
     pub(crate) speeds: Option<Speeds>,
+    /// How far pools may grow.
+    pub(crate) elastic: Elastic,
+    /// Which pools run side by side.
+    pub(crate) ga_order: GaOrder,
+    /// Pipeline stages.
+    pub(crate) pp: u32,
 }
 
 impl Shapes {
-    /// What was measured.
-    pub(crate) fn measured(&self) -> Measured<'_> {
+    /// What was measured; speeds are those of the pool at hand.
+    pub(crate) fn measured<'a>(&'a self, speeds: Option<&'a Speeds>) -> Measured<'a> {
         Measured {
             costs: self.costs.as_ref(),
-            speeds: self.speeds.as_ref(),
+            speeds,
         }
+    }
+
+    /// Speeds of the workers of a pool of `slots` sequences: a merged pool runs where several of P
+    /// would, each with the same.
+    pub(crate) fn speeds_of(&self, slots: usize) -> Option<Speeds> {
+        let of_p = self.speeds.as_ref()?.as_slice();
+        let workers = slots * self.window.cp() as usize;
+        Some(Speeds::new(
+            of_p.iter().copied().cycle().take(workers).collect(),
+        ))
+    }
+
+    /// Home of every token of a pool of `slots` sequences.
+    pub(crate) fn layout_of(&self, slots: usize) -> Result<TokenLayout, Error> {
+        if slots == self.layout.slots() as usize {
+            return Ok(self.layout.clone());
+        }
+        let (tokens, cp) = (self.window.seq_tokens(), self.window.cp());
+        TokenLayout::new(self.layout_kind, slots as u32, tokens, cp)
     }
 }
 
@@ -182,6 +215,7 @@ impl Settings {
             skip_windows: workload.skip_windows,
             dp: cluster.dp.unwrap_or(preset.dp),
             cp: cluster.cp.unwrap_or(preset.cp),
+            pp: cluster.pp.unwrap_or(preset.pp),
             gpus_per_node: cluster.gpus_per_node.unwrap_or(preset.gpus_per_node),
             max_recv_bytes: cluster.max_recv_bytes,
             pool_size: plan.pool_size.unwrap_or(preset.pool_size),
@@ -199,6 +233,8 @@ impl Settings {
             kv_route: plan.kv_route.unwrap_or(preset.kv_route),
             tiles: plan.tiles.unwrap_or(preset.tiles),
             vrsp: plan.vrsp.unwrap_or(preset.vrsp),
+            elastic: plan.elastic.unwrap_or(preset.elastic),
+            ga_order: plan.ga_order.unwrap_or(preset.ga_order),
             placement: plan.placement.unwrap_or(preset.placement),
             proxy: plan.proxy.unwrap_or(preset.proxy),
             costs: plan.costs.clone(),
@@ -221,9 +257,21 @@ impl Settings {
             let name = "block tokens";
             return Err(Error::Zero { name }.into());
         }
+        if self.pp == 0 {
+            return Err(Error::Zero { name: "PP" }.into());
+        }
+        if self.elastic != Elastic::OFF && self.vrsp != Vrsp::Certified {
+            let refused = Error::UnknownName {
+                what: "vrsp algorithm of elastic pools",
+                value: self.vrsp.to_string(),
+                legal: "certified",
+            };
+            return Err(refused.into());
+        }
         let (slots, cp) = (window.pool_size(), window.cp());
         let topology = Topology::new(self.gpus_per_node)?;
         Ok(Shapes {
+            layout_kind: self.layout,
             layout: TokenLayout::new(self.layout, slots, window.seq_tokens(), cp)?,
             window,
             heads,
@@ -261,6 +309,9 @@ impl Settings {
                 }
             },
             vrsp: self.vrsp,
+            elastic: self.elastic,
+            ga_order: self.ga_order,
+            pp: self.pp,
             costs: match &self.costs {
                 Some(path) => Some(measured::read_costs(path.as_ref())?),
                 None => None,
@@ -303,7 +354,7 @@ impl Settings {
     }
 
     /// Every flag and its value; empty for a switch that is on.
-    fn values(&self) -> [(&'static str, Option<String>); 29] {
+    fn values(&self) -> [(&'static str, Option<String>); 32] {
         let count = |count: u64| Some(format_count(count));
         let count32 = |count: u32| Some(format_count(count.into()));
         [
@@ -315,6 +366,7 @@ impl Settings {
             ("--skip-windows", count(self.skip_windows)),
             ("--dp", count32(self.dp)),
             ("--cp", count32(self.cp)),
+            ("--pp", count32(self.pp)),
             ("--gpus-per-node", count32(self.gpus_per_node)),
             ("--max-recv-bytes", self.max_recv_bytes.map(format_count)),
             ("-P", count32(self.pool_size)),
@@ -332,6 +384,8 @@ impl Settings {
             ("--kv-route", Some(self.kv_route.to_string())),
             ("--tiles", Some(self.tiles.to_string())),
             ("--vrsp", Some(self.vrsp.to_string())),
+            ("--elastic", Some(self.elastic.to_string())),
+            ("--ga-order", Some(self.ga_order.to_string())),
             ("--placement", Some(self.placement.to_string())),
             ("--proxy", Some(self.proxy.to_string())),
             ("--costs", self.costs.clone()),
@@ -350,6 +404,7 @@ impl Settings {
             "skip_windows": self.skip_windows,
             "dp": self.dp,
             "cp": self.cp,
+            "pp": self.pp,
             "gpus_per_node": self.gpus_per_node,
             "max_recv_bytes": self.max_recv_bytes,
             "pool_size": self.pool_size,
@@ -370,6 +425,8 @@ impl Settings {
             "kv_route": self.kv_route.to_string(),
             "tiles": self.tiles.to_string(),
             "vrsp": self.vrsp.to_string(),
+            "elastic": self.elastic.most(),
+            "ga_order": self.ga_order.to_string(),
             "placement": self.placement.to_string(),
             "proxy": self.proxy.to_string(),
             "costs": self.costs,

@@ -10,7 +10,7 @@
 //! let shape = WindowShape::new(16, 4, 4, 2, 2)?;
 //! let window = PackedLengths::new(16, [vec![16u64], vec![8, 8], vec![4; 4], vec![2; 8]])?;
 //! let work = window.work(Proxy::Pairs(Mask::Causal))?;
-//! let pools = vrsp::place(&work, shape.pool_size() as usize, vrsp::Vrsp::Paper)?;
+//! let pools = vrsp::place(&work, shape.pool_size() as usize, vrsp::Vrsp::Certified)?;
 //!
 //! let heads = HeadSplit::new(4, 2, 8, 8, 2, 2)?;
 //! let layout = TokenLayout::new(LayoutKind::Contiguous, shape.pool_size(), 16, shape.cp())?;

@@ -6,11 +6,11 @@
 use std::fmt::Write;
 
 use libra_sched::placement::{self, Problem};
-use libra_sched::vrsp::{self, Vrsp};
+use libra_sched::vrsp::{self, Elastic, GaOrder, Vrsp};
 use libra_sched::{
     BackwardMode, CostTable, ElementBytes, Error, Fragment, HeadSplit, KvFetch, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, Proxy, SampleId, SequenceId, Slack, Speed, Speeds, TileSet,
-    Tiling, TokenLayout, Topology, WindowShape, WorkerId, exchange, plan_pool, tiles,
+    PackedLengths, Placer, PlanConfig, PoolId, Proxy, SampleId, SequenceId, Slack, Speed, Speeds,
+    TileSet, Tiling, TokenLayout, Topology, WindowShape, WorkerId, exchange, plan_pool, tiles,
 };
 
 /// One line a request: what was asked, and the answer.
@@ -416,6 +416,60 @@ fn measurements() {
 }
 
 #[test]
+fn orders_and_growing_pools() {
+    let shape = WindowShape::new(16, 8, 4, 1, 2).unwrap();
+    let order = |loads: &[u64], pp| vrsp::ga_order(loads, &shape, GaOrder::Balanced, pp).map(drop);
+    let time = |order: &[u32]| {
+        let order: Vec<PoolId> = order.iter().map(|&pool| PoolId(pool)).collect();
+        vrsp::ga_time(&[1; 4], &order, &shape, 1).map(drop)
+    };
+    let elastic = |work: &[u64]| vrsp::elastic(work, &shape, Elastic::new(2).unwrap()).map(drop);
+    let placed = vrsp::elastic(&[90, 1, 1, 1, 1, 1, 1, 1], &shape, Elastic::new(2).unwrap());
+    let placed = placed.unwrap().placement;
+    let all: Vec<PoolId> = (0..placed.pools()).map(PoolId::new).collect();
+    let text = answers(vec![
+        ("three loads of four pools", order(&[1; 3], 1)),
+        ("no pipeline stage", order(&[1; 4], 0)),
+        ("loads beyond 2^64", order(&[u64::MAX, 1, 1, 1], 1)),
+        ("a pool twice", time(&[0, 1, 1, 3])),
+        ("a pool that does not exist", time(&[0, 1, 2, 4])),
+        ("three pools of four", time(&[0, 1, 2])),
+        (
+            "merged pools in another order",
+            placed.reordered(&all).map(drop),
+        ),
+        ("a cap of three", Elastic::new(3).map(drop)),
+        ("seven sequences of eight", elastic(&[1; 7])),
+        (
+            "work that twice is beyond 2^64",
+            elastic(&[u64::MAX / 8; 8]),
+        ),
+        (
+            "a largest pool that does not divide the window",
+            vrsp::lower_bound_up_to(&[1; 12], 8).map(drop),
+        ),
+        (
+            "a bound beyond 2^64",
+            vrsp::lower_bound_up_to(&[u64::MAX / 4; 4], 2).map(drop),
+        ),
+    ]);
+    insta::assert_snapshot!(text, @r#"
+    three loads of four pools: number of pools is 3 in loads but 4 in GBS/P
+    no pipeline stage: PP is 0, must be at least 1
+    loads beyond 2^64: work of the window overflows 64 bits: 18446744073709551618
+    a pool twice: pool that has not run 1 does not exist, there are 4
+    a pool that does not exist: pool that has not run 4 does not exist, there are 4
+    three pools of four: number of pools is 3 in order but 4 in loads
+    merged pools in another order: pool size is 4 in the first pool but 2 in a later one
+    a cap of three: elastic cap "3" is unknown; one of 1, 2, 4, 8 and further powers of two
+    seven sequences of eight: 7 sequences given, 8 expected (GBS)
+    work that twice is beyond 2^64: work of the window times the elastic cap overflows 64 bits: 36893488147419103216
+    a largest pool that does not divide the window: number of sequences is 12, not a multiple of largest pool 8; legal largest pool: 1, 2, 3, 4, 6, 12
+    a bound beyond 2^64: work of the window times the pool size overflows 64 bits: 36893488147419103224
+    "#);
+}
+
+#[test]
 fn plans() {
     let pool = PackedLengths::new(12, [vec![8u64, 4], vec![3, 3, 3]]).unwrap();
     let layout = TokenLayout::new(LayoutKind::Contiguous, 2, 12, 2).unwrap();
@@ -575,6 +629,8 @@ fn names_and_numbers() {
         ("no key at all", parsed::<Mask>("keys:9..4")),
         ("layout", parsed::<LayoutKind>("ring")),
         ("vrsp", parsed::<Vrsp>("random")),
+        ("GA order", parsed::<GaOrder>("random")),
+        ("elastic cap", parsed::<Elastic>("two")),
         ("kv", parsed::<KvFetch>("prefix")),
         ("tiling", parsed::<Tiling>("free")),
         ("backward", parsed::<BackwardMode>("")),
@@ -593,6 +649,8 @@ fn names_and_numbers() {
     no key at all: number of keys of a mask is 0, must be at least 1
     layout: layout "ring" is unknown; one of contiguous, zigzag
     vrsp: vrsp algorithm "random" is unknown; one of arrival, paper, certified
+    GA order: GA order "random" is unknown; one of paper, balanced
+    elastic cap: elastic cap "two" is unknown; one of 1, 2, 4, 8 and further powers of two
     kv: kv fetch "prefix" is unknown; one of whole, range
     tiling: tiling "free" is unknown; one of fixed, adaptive
     backward: backward mode "" is unknown; one of recompute, stash, refetch

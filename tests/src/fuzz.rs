@@ -93,7 +93,8 @@ pub fn plan_verify(bytes: &[u8]) {
     read_everywhere(&plan);
 }
 
-/// Weights made of the bytes: Algorithm 1 equals its twin, and no bound is above the optimum.
+/// Weights made of the bytes: Algorithm 1 equals its twin, certified pools are no heavier, and no bound is above the
+/// optimum.
 ///
 /// # Panics
 /// On a bug.
@@ -119,10 +120,17 @@ pub fn vrsp(bytes: &[u8]) {
         .load;
     let heaviest = loads.iter().copied().max().unwrap_or(0);
     assert!(bound <= heaviest, "{work:?} by {pool_size}");
+    let certified = sched_vrsp::place(&work, pool_size, Vrsp::Certified);
+    let certified = certified.expect("P divides the window");
+    let least = certified.loads().iter().copied().max().unwrap_or(0);
+    assert!(
+        certified.bound().load >= bound && certified.bound().load <= least && least <= heaviest,
+        "{work:?} by {pool_size}"
+    );
     if work.len() <= 8 {
         let optimum = twins::brute::optimum(&work, pool_size);
         assert!(
-            bound <= optimum && optimum <= heaviest,
+            certified.bound().load <= optimum && optimum <= heaviest,
             "{work:?} by {pool_size}"
         );
     }

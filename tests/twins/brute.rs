@@ -17,6 +17,47 @@ pub fn optimum(work: &[u64], pool_size: usize) -> u64 {
     search.best
 }
 
+/// Largest load per sequence, times the largest of `sizes`, in the best partition of `work` into
+/// pools of any of these sizes, each a divisor of the largest.
+pub fn best_of_sizes(work: &[u64], sizes: &[usize]) -> u64 {
+    let largest = *sizes.iter().max().expect("a size");
+    let left: Vec<usize> = (0..work.len()).collect();
+    let mut best = u64::MAX;
+    fill_next(work, sizes, largest, &left, 0, &mut best);
+    best
+}
+
+fn fill_next(
+    work: &[u64],
+    sizes: &[usize],
+    largest: usize,
+    left: &[usize],
+    worst: u64,
+    best: &mut u64,
+) {
+    let Some((&first, others)) = left.split_first() else {
+        *best = worst.min(*best);
+        return;
+    };
+    for &size in sizes.iter().filter(|&&size| size <= left.len()) {
+        // Every choice of the first one's companions.
+        for mask in 0u32..1 << others.len() {
+            if mask.count_ones() as usize + 1 != size {
+                continue;
+            }
+            let inside = |at: usize| mask >> at & 1 == 1;
+            let chosen = (0..others.len()).filter(|&at| inside(at));
+            let load = work[first] + chosen.map(|at| work[others[at]]).sum::<u64>();
+            let rest: Vec<usize> = (0..others.len())
+                .filter(|&at| !inside(at))
+                .map(|at| others[at])
+                .collect();
+            let weighed = load * (largest / size) as u64;
+            fill_next(work, sizes, largest, &rest, worst.max(weighed), best);
+        }
+    }
+}
+
 struct Search<'a> {
     work: &'a [u64],
     pool_size: usize,

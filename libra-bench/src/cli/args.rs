@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Args;
-use libra_sched::vrsp::Vrsp;
+use libra_sched::vrsp::{Elastic, GaOrder, Vrsp};
 use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack, Tiling};
 
 use super::values::{
-    Backend, Dtype, Pack, Placement, ProxyKind, Route, backward_modes, count, count_u32,
-    kv_fetches, layouts, positive_count, seconds, tilings, vrsps,
+    Backend, Dtype, Pack, Placement, ProxyKind, Route, backward_modes, count, count_u32, elastics,
+    ga_orders, kv_fetches, layouts, positive_count, seconds, tilings, vrsps,
 };
 use crate::preset::Preset;
 use crate::workload::Distribution;
@@ -23,7 +23,7 @@ pub(crate) struct WorkloadArgs {
     /// Values for all flags that are not given
     #[arg(long, value_enum, default_value_t)]
     pub(crate) preset: Preset,
-    /// Draw lengths instead, as lognormal:MEDIAN,SIGMA or lognormal:MEDIAN,SIGMA,SHARE,FROM
+    /// Draw lengths instead: calibrated-256k, calibrated-1m, or lognormal:MEDIAN,SIGMA[,SHARE,FROM]
     #[arg(long, value_name = "DIST")]
     pub(crate) dist: Option<Distribution>,
     /// Seed of drawn lengths and of the values that are executed [default: 7]
@@ -71,6 +71,9 @@ pub(crate) struct ClusterArgs {
     /// Workers that share a sequence, CP
     #[arg(long, value_name = "N", value_parser = count_u32)]
     pub(crate) cp: Option<u32>,
+    /// Pipeline stages, PP: what a good GA order is depends on there being more than one
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) pp: Option<u32>,
     /// Workers of a node
     #[arg(long, value_name = "N", value_parser = count_u32)]
     pub(crate) gpus_per_node: Option<u32>,
@@ -129,6 +132,12 @@ pub(crate) struct PlanArgs {
     /// Who groups sequences into pools
     #[arg(long, value_parser = vrsps())]
     pub(crate) vrsp: Option<Vrsp>,
+    /// Larger pools where P cannot balance a window: up to this many times P
+    #[arg(long, value_parser = elastics())]
+    pub(crate) elastic: Option<Elastic>,
+    /// Which pools run at one gradient-accumulation index
+    #[arg(long, value_parser = ga_orders())]
+    pub(crate) ga_order: Option<GaOrder>,
     /// Who places tiles on workers
     #[arg(long, value_enum)]
     pub(crate) placement: Option<Placement>,

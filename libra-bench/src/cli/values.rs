@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use libra_sched::vrsp::Vrsp;
+use libra_sched::vrsp::{Elastic, GaOrder, Vrsp};
 use libra_sched::{BackwardMode, Error, KvFetch, LayoutKind, SparseAttention, Tiling};
 
 use crate::units::parse_count;
@@ -248,6 +248,16 @@ pub(super) fn vrsps() -> impl TypedValueParser<Value = Vrsp> {
 /// As [`layouts`].
 pub(super) fn tilings() -> impl TypedValueParser<Value = Tiling> {
     PossibleValuesParser::new(["fixed", "adaptive"]).try_map(|name| name.parse())
+}
+
+/// As [`layouts`].
+pub(super) fn elastics() -> impl TypedValueParser<Value = Elastic> {
+    PossibleValuesParser::new(["1", "2", "4"]).try_map(|name| name.parse())
+}
+
+/// As [`layouts`].
+pub(super) fn ga_orders() -> impl TypedValueParser<Value = GaOrder> {
+    PossibleValuesParser::new(["paper", "balanced"]).try_map(|name| name.parse())
 }
 
 /// As [`layouts`].

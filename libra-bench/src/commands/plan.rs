@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use libra_sched::vrsp::GaOrder;
 use libra_sched::{Tiling, wire};
 use serde_json::{Value, json};
 
@@ -30,7 +31,10 @@ pub(super) fn run(
     }
     let count = windows.windows.unwrap_or(1);
     let mut stream = Windows::new(&source, &settings)?;
-    let mut done = Planned::default();
+    let mut done = Planned {
+        balanced: settings.ga_order == GaOrder::Balanced,
+        ..Planned::default()
+    };
     let progress = context.progress(
         "planned",
         count.saturating_mul(shapes.window.pools().into()),
@@ -90,6 +94,8 @@ pub(super) fn run(
 pub(super) struct Planned {
     pub(super) inters: Vec<Inter>,
     pub(super) pools: Vec<PoolCase>,
+    /// Whether pools run in balanced order.
+    pub(super) balanced: bool,
 }
 
 impl Planned {
@@ -159,7 +165,8 @@ pub(super) fn config(source: &Source, settings: &Settings, windows: u64) -> Valu
 }
 
 fn pool_table(context: &Context, pools: &[PoolCase]) -> Table {
-    let columns = vec![
+    let merged = pools.windows(2).any(|w| w[0].pool_size != w[1].pool_size);
+    let mut columns = vec![
         Column::number("window", ""),
         Column::number("pool", ""),
         Column::number("ga", ""),
@@ -173,8 +180,11 @@ fn pool_table(context: &Context, pools: &[PoolCase]) -> Table {
         Column::number("most recv", "bytes"),
         Column::number("plan", "ms"),
     ];
+    if merged {
+        columns.insert(2, Column::number("of", "sequences"));
+    }
     let row = |case: &PoolCase| {
-        vec![
+        let mut row = vec![
             case.window.to_string(),
             case.pool.to_string(),
             case.ga.to_string(),
@@ -187,7 +197,11 @@ fn pool_table(context: &Context, pools: &[PoolCase]) -> Table {
             percent(case.cross_node_bytes, case.moved_bytes),
             format_bytes(case.max_recv_bytes),
             context.milliseconds(case.plan_ns),
-        ]
+        ];
+        if merged {
+            row.insert(2, case.pool_size.to_string());
+        }
+        row
     };
     Table {
         columns,
@@ -205,6 +219,7 @@ pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned
     report.table(balance_table(&summary));
     report
         .note("without libra: pools in arrival order, every tile computed where its queries live");
+    add_orders(report, done);
     report.note(format!(
         "moved a pool and layer forward: {}, Q and O {}, K and V {}; {} % cross nodes",
         format_bytes(summary.moved_bytes_mean),
@@ -273,6 +288,35 @@ fn add_granularity(report: &mut Report, settings: &Settings, pools: &[PoolCase])
             "by H*L/(2*phi*CP), phi {:.2}, one block of {:.0} fills a mean worker; two should fit",
             worst.phi, worst.rule_block_tokens,
         ));
+    }
+}
+
+/// Which pools were merged and why, and what the order of pools is good for.
+fn add_orders(report: &mut Report, done: &Planned) {
+    for merged in done.inters.iter().filter_map(|inter| inter.merged.as_ref()) {
+        let sizes: Vec<String> = merged.pool_sizes.iter().map(usize::to_string).collect();
+        report.note(format!(
+            "window {}: pools of {} sequences, since those of P are at best {} over the mean ({}); with the cap {}",
+            merged.window,
+            sizes.join(", "),
+            excess(merged.bound_excess_before),
+            merged.bound,
+            excess(merged.bound_excess_after),
+        ));
+    }
+    if done.balanced {
+        let mut windows = (0u32, [0f64; 2]);
+        for [ordered, paper] in done.inters.iter().filter_map(|inter| inter.ga_excess) {
+            windows = (
+                windows.0 + 1,
+                [windows.1[0].max(ordered), windows.1[1].max(paper)],
+            );
+        }
+        if let (1.., [ordered, paper]) = windows {
+            report.note(format!(
+                "GA order: a step waits {ordered:.4} over the mean, in paper order {paper:.4} (worst window)"
+            ));
+        }
     }
 }
 

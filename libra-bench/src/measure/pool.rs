@@ -56,13 +56,13 @@ pub(crate) fn scaled_pool(
     scale: u32,
     dtype: Dtype,
 ) -> Result<Pool, Failure> {
-    let last = shapes.window.pools() - 1;
+    let last = window.placement.pools() as u32 - 1;
     if pool > last {
         return Err(Failure::NoPool { pool, last });
     }
     let lengths = scaled(&window.pool_lengths(pool)?, scale)?;
     let (tokens, cp) = (lengths.seq_tokens(), shapes.window.cp());
-    let slots = shapes.window.pool_size();
+    let slots = lengths.sequences() as u32;
     let config = PlanConfig {
         mask: shapes.plan.mask.scaled_down(scale),
         block_tokens: shapes.plan.block_tokens.div_ceil(scale),
@@ -73,13 +73,14 @@ pub(crate) fn scaled_pool(
         ..shapes.plan
     };
     let layout = TokenLayout::new(settings.layout, slots, tokens, cp)?;
+    let speeds = shapes.speeds_of(lengths.sequences());
     let libra = plan_pool_measured(
         &mut plan::Scratch::default(),
         &lengths,
         &layout,
         &shapes.heads,
         &config,
-        shapes.measured(),
+        shapes.measured(speeds.as_ref()),
     )?;
     check_size(&libra, scale)?;
 

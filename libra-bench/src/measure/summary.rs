@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::window::{Inter, PoolCase, median};
+use super::window::{Inter, Merged, PoolCase, median};
 
 /// Mean and largest of some numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -42,6 +42,14 @@ pub(crate) struct Summary {
     pub(crate) inter_excess: Spread,
     /// What no placement goes below.
     pub(crate) inter_bound_excess: Spread,
+    /// Heaviest pool over that bound, less 1.
+    pub(crate) inter_gap: Spread,
+    /// What a step waits for over the mean, less 1, in the order that pools run.
+    pub(crate) inter_ga_excess: Option<Spread>,
+    /// The same in paper order.
+    pub(crate) inter_ga_paper_excess: Option<Spread>,
+    /// Windows with pools that were merged.
+    pub(crate) merged: Vec<Merged>,
     /// Why, where all windows have one reason.
     pub(crate) inter_bound: String,
     /// Heaviest worker of a pool over the mean, less 1, with every tile at home.
@@ -97,6 +105,13 @@ impl Summary {
             inter_arrival_excess: over_windows(|inter| inter.arrival_excess),
             inter_excess: over_windows(|inter| inter.excess),
             inter_bound_excess: over_windows(|inter| inter.bound_excess),
+            inter_gap: over_windows(|inter| inter.gap),
+            inter_ga_excess: orders(inters, 0),
+            inter_ga_paper_excess: orders(inters, 1),
+            merged: inters
+                .iter()
+                .filter_map(|inter| inter.merged.clone())
+                .collect(),
             inter_bound: match reasons[..] {
                 [one] => one.to_owned(),
                 _ => "several reasons".to_owned(),
@@ -116,4 +131,11 @@ impl Summary {
             plan_ns_median: Some(median(&mut plan_ns)),
         }
     }
+}
+
+/// Over windows whose pools have one size.
+fn orders(inters: &[Inter], which: usize) -> Option<Spread> {
+    let mut values = inters.iter().filter_map(|inter| inter.ga_excess).peekable();
+    values.peek()?;
+    Some(Spread::of(values.map(|excess| excess[which])))
 }

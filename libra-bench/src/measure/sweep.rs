@@ -113,7 +113,7 @@ fn summarize(inters: &[Inter], pools: &[PoolCase], base: &[PoolCase]) -> SweepCa
         // Two placements that move nothing are alike.
         if beside > 0.0 { own / beside } else { 1.0 }
     };
-    let gap = over_windows(|inter| (1.0 + inter.excess) / (1.0 + inter.bound_excess) - 1.0);
+    let gap = over_windows(|inter| inter.gap);
     let inter_excess = over_windows(|inter| inter.excess);
     let intra_excess = over_pools(|pool| pool.intra_excess);
     let mut plan_ns: Vec<u64> = pools.iter().filter_map(|pool| pool.plan_ns).collect();
@@ -124,9 +124,8 @@ fn summarize(inters: &[Inter], pools: &[PoolCase], base: &[PoolCase]) -> SweepCa
         inter_excess_mean: inter_excess.mean,
         inter_excess_max: inter_excess.max,
         inter_bound_excess_mean: over_windows(|inter| inter.bound_excess).mean,
-        // A bound that equals the load leaves rounding of either sign.
-        inter_gap_mean: gap.mean.max(0.0),
-        inter_gap_max: gap.max.max(0.0),
+        inter_gap_mean: gap.mean,
+        inter_gap_max: gap.max,
         intra_excess_mean: intra_excess.mean,
         intra_excess_max: intra_excess.max,
         tile_bound_excess_mean: over_pools(|pool| pool.tile_bound_excess).mean,

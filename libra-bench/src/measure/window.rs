@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use libra_sched::plan::{PoolPlan, Scratch, granularity, plan_pool_measured};
-use libra_sched::vrsp::{self, BoundKind, SequencePlacement};
+use libra_sched::vrsp::{self, Elastic, SequencePlacement};
 use libra_sched::wire::PlanId;
 use libra_sched::{
     Bandwidths, PackedLengths, Placer, PoolId, Proxy, SampleId, Slack, Tiling, audit, bound, verify,
@@ -51,12 +51,34 @@ pub(crate) struct Inter {
     pub(crate) bound_excess: f64,
     /// Why.
     pub(crate) bound: String,
-    /// Load over mean, less 1, of each pool.
+    /// Heaviest pool over the bound, less 1.
+    pub(crate) gap: f64,
+    /// What a step waits for over the mean, less 1, in the order that pools run and in paper order;
+    /// nothing where pools were merged.
+    pub(crate) ga_excess: Option<[f64; 2]>,
+    /// Pools that were merged, if any, and what no placement in pools of P goes below.
+    pub(crate) merged: Option<Merged>,
+    /// Load per sequence over mean, less 1, of each pool.
     #[serde(skip)]
     pub(crate) pool_excess: Vec<f64>,
     /// Median time of placing the sequences.
     #[serde(skip)]
     pub(crate) vrsp_ns: u64,
+}
+
+/// Pools of more than P sequences in a window.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Merged {
+    /// Which window of the corpus.
+    pub(crate) window: u64,
+    /// Sequences of each of them.
+    pub(crate) pool_sizes: Vec<usize>,
+    /// What no placement in pools of P goes below.
+    pub(crate) bound_excess_before: f64,
+    /// What no placement in pools up to the cap goes below.
+    pub(crate) bound_excess_after: f64,
+    /// Why it was not enough to have pools of P.
+    pub(crate) bound: String,
 }
 
 /// One pool in numbers: a case of the `plan` report.
@@ -72,6 +94,8 @@ pub(crate) struct PoolCase {
     pub(crate) plan_id: String,
     /// Where the plan is.
     pub(crate) file: Option<String>,
+    /// Sequences of it.
+    pub(crate) pool_size: usize,
     /// Number of tiles.
     pub(crate) tiles: usize,
     /// KV groups that some tile reads.
@@ -84,7 +108,9 @@ pub(crate) struct PoolCase {
     pub(crate) inter_excess: f64,
     /// What no placement goes below.
     pub(crate) inter_bound_excess: f64,
-    /// This pool over the mean, less 1.
+    /// Heaviest pool of the window over that bound, less 1: 0 is proved to be the best.
+    pub(crate) inter_gap: f64,
+    /// This pool over the mean, per sequence, less 1.
     pub(crate) pool_excess: f64,
     /// Heaviest worker over the mean, less 1, were every tile at home.
     pub(crate) home_excess: f64,
@@ -191,31 +217,64 @@ fn group(window: u64, lengths: PackedLengths, shapes: &Shapes) -> Result<WindowP
     let pairs = lengths.work(computed)?;
     let mut scratch = vrsp::Scratch::default();
     let mut times = Vec::with_capacity(VRSP_RUNS);
-    let placement = loop {
+    let grouped = loop {
         let begin = Instant::now();
-        let placement = vrsp::place_with(&mut scratch, &weights, size, shapes.vrsp)?;
+        let grouped = Grouped::new(&mut scratch, &weights, shapes)?;
         times.push(nanoseconds(begin));
         if times.len() == VRSP_RUNS {
-            break placement;
+            break grouped;
         }
     };
-    let total = pairs.iter().sum();
-    let pools = placement.pools();
-    let excess = |load| audit::excess(load, total, pools);
-    let heaviest = |loads: &[u64]| loads.iter().copied().max().unwrap_or(0);
     let arrival = vrsp::place(&pairs, size, vrsp::Vrsp::Arrival)?;
     // The proxy that decided may not be what is computed.
-    let loads: Vec<u64> = (0..pools)
-        .map(|pool| placement.members(PoolId::new(pool)))
-        .map(|members| members.iter().map(|member| pairs[member.index()]).sum())
-        .collect();
-    let bound = vrsp::lower_bound(&pairs, size)?;
+    let paper_loads = loads(&grouped.placement, &pairs);
+    let placement = if grouped.merged.is_none() {
+        let order = vrsp::ga_order(&paper_loads, &shapes.window, shapes.ga_order, shapes.pp)?;
+        grouped.placement.reordered(&order)?
+    } else {
+        grouped.placement
+    };
+    let total = pairs.iter().sum();
+    let heaviest = |loads: &[u64]| loads.iter().copied().max().unwrap_or(0);
+    let bound = if weights == pairs {
+        // It may be better than any argument: certified VRSP can prove more by a search.
+        placement.bound()
+    } else {
+        match grouped.merged {
+            None => arrival.bound(),
+            Some(_) => vrsp::lower_bound_up_to(&pairs, placement.bound().pool_size)?,
+        }
+    };
+    let excess = |load, size: usize| audit::excess(load, total, pairs.len() / size);
+    let loads = loads(&placement, &pairs);
+    let per_sequence = |pool: usize| {
+        let scale = bound.pool_size / placement.pool_size(PoolId::new(pool));
+        loads[pool] * scale as u64
+    };
+    let weighed: Vec<u64> = (0..loads.len()).map(per_sequence).collect();
+    let ga_excess = if grouped.merged.is_none() {
+        let waits = |loads: &[u64]| -> Result<f64, Failure> {
+            let order: Vec<PoolId> = (0..loads.len()).map(PoolId::new).collect();
+            let time = vrsp::ga_time(loads, &order, &shapes.window, shapes.pp)?;
+            let side = shapes.window.pools_per_ga() as usize;
+            Ok(audit::excess(time, total, side))
+        };
+        Some([waits(&loads)?, waits(&paper_loads)?])
+    } else {
+        None
+    };
     let inter = Inter {
-        arrival_excess: excess(heaviest(arrival.loads())),
-        excess: excess(heaviest(&loads)),
-        bound_excess: excess(bound.load),
-        bound: bound_name(bound.kind),
-        pool_excess: loads.iter().map(|&load| excess(load)).collect(),
+        arrival_excess: excess(heaviest(arrival.loads()), size),
+        excess: excess(heaviest(&weighed), bound.pool_size),
+        bound_excess: excess(bound.load, bound.pool_size),
+        bound: bound.kind.to_string(),
+        gap: heaviest(&weighed) as f64 / bound.load.max(1) as f64 - 1.0,
+        ga_excess,
+        merged: grouped.merged.map(|merged| Merged { window, ..merged }),
+        pool_excess: weighed
+            .iter()
+            .map(|&load| excess(load, bound.pool_size))
+            .collect(),
         vrsp_ns: median(&mut times),
     };
     Ok(WindowPlan {
@@ -226,14 +285,49 @@ fn group(window: u64, lengths: PackedLengths, shapes: &Shapes) -> Result<WindowP
     })
 }
 
-/// The argument of a bound in few words.
-fn bound_name(kind: BoundKind) -> String {
-    match kind {
-        BoundKind::Mean => "mean".to_owned(),
-        BoundKind::Heaviest { sequences: 1 } => "heaviest sequence".to_owned(),
-        BoundKind::Heaviest { sequences } => format!("{sequences} heaviest sequences"),
-        BoundKind::Pigeonhole { members } => format!("{members} heavy in one pool"),
-        _ => "other".to_owned(),
+/// Work of every pool.
+fn loads(placement: &SequencePlacement, work: &[u64]) -> Vec<u64> {
+    let load = |pool: usize| {
+        let members = placement.members(PoolId::new(pool)).iter();
+        members.map(|member| work[member.index()]).sum()
+    };
+    (0..placement.pools()).map(load).collect()
+}
+
+/// What VRSP made of a window.
+struct Grouped {
+    placement: SequencePlacement,
+    /// Without the window's number.
+    merged: Option<Merged>,
+}
+
+impl Grouped {
+    fn new(scratch: &mut vrsp::Scratch, weights: &[u64], shapes: &Shapes) -> Result<Self, Failure> {
+        let shape = &shapes.window;
+        if shapes.elastic == Elastic::OFF {
+            let size = shape.pool_size() as usize;
+            return Ok(Self {
+                placement: vrsp::place_with(scratch, weights, size, shapes.vrsp)?,
+                merged: None,
+            });
+        }
+        let elastic = vrsp::elastic_with(scratch, weights, shape, shapes.elastic)?;
+        let total = weights.iter().sum();
+        let excess = |bound: vrsp::PoolBound| {
+            audit::excess(bound.load, total, weights.len() / bound.pool_size)
+        };
+        let size = |pool| elastic.placement.pool_size(pool);
+        let merged = elastic.merged().next().is_some().then(|| Merged {
+            window: 0,
+            pool_sizes: elastic.merged().map(size).collect(),
+            bound_excess_before: excess(elastic.before),
+            bound_excess_after: excess(elastic.after),
+            bound: elastic.before.kind.to_string(),
+        });
+        Ok(Self {
+            merged,
+            placement: elastic.placement,
+        })
     }
 }
 
@@ -272,15 +366,12 @@ impl WindowPlan {
         pool: u32,
     ) -> Result<(PoolCase, PoolPlan), Failure> {
         let lengths = self.pool_lengths(pool)?;
+        let layout = shapes.layout_of(lengths.sequences())?;
+        let speeds = shapes.speeds_of(lengths.sequences());
+        let measured = shapes.measured(speeds.as_ref());
+        let (heads, config) = (&shapes.heads, &shapes.plan);
         let begin = Instant::now();
-        let plan = plan_pool_measured(
-            scratch,
-            &lengths,
-            &shapes.layout,
-            &shapes.heads,
-            &shapes.plan,
-            shapes.measured(),
-        )?;
+        let plan = plan_pool_measured(scratch, &lengths, &layout, heads, config, measured)?;
         let plan_ns = nanoseconds(begin);
         if let [first, rest @ ..] = &verify::check(&plan)[..] {
             return Err(Failure::Planner {
@@ -293,14 +384,13 @@ impl WindowPlan {
         let audit = audit::audit(&plan, shapes.topology);
         let is_measured = shapes.costs.is_some() || shapes.speeds.is_some();
         let times = match is_measured {
-            true => Some(audit::times(&plan, shapes.measured())?),
+            true => Some(audit::times(&plan, measured)?),
             false => None,
         };
         let mut adaptive = None;
         let mut tile_bound_excess = audit.tile_bound_excess();
         if shapes.plan.tiling == Tiling::Adaptive {
-            let [fixed, placed] =
-                granularity(&lengths, &shapes.layout, &shapes.heads, &shapes.plan)?;
+            let [fixed, placed] = granularity(&lengths, &layout, heads, config)?;
             let excess = |bound| audit::excess(bound, audit.work_total, audit.loads.len());
             // Merged tiles stay at home: they bind nobody.
             tile_bound_excess = excess(placed.bound);
@@ -314,15 +404,17 @@ impl WindowPlan {
         let case = PoolCase {
             window: self.window,
             pool,
-            ga: shapes.window.ga_of_pool(pool),
+            ga: self.placement.first(PoolId(pool)) as u32 / shapes.window.dp(),
             plan_id: PlanId::of(&plan).to_string(),
             file: None,
+            pool_size: lengths.sequences(),
             tiles: plan.tiles.len(),
             kv_groups: plan.kv_groups(),
             work_total: audit.work_total,
             inter_arrival_excess: self.inter.arrival_excess,
             inter_excess: self.inter.excess,
             inter_bound_excess: self.inter.bound_excess,
+            inter_gap: self.inter.gap,
             pool_excess: self.inter.pool_excess[pool as usize],
             home_excess: audit.home_excess(),
             intra_excess: audit.intra_excess(),

@@ -24,7 +24,7 @@ pub mod stats;
 pub mod window;
 
 pub use error::{InputError, Place};
-pub use generate::{Distribution, DistributionError, Samples};
+pub use generate::{CALIBRATED, Distribution, DistributionError, Samples};
 pub use pack::{PackError, Packer, Sequences, scale};
 pub use read::{LengthSource, load, read_lengths};
 pub use stats::{Bucket, CorpusStats, PackedStats};

@@ -131,9 +131,14 @@ fn shapes_must_go_together() {
             "--tokens 2G",
             "seq_tokens is 2147483648, above the limit of 1073741824",
         ),
+        ("--pp 0", "PP is 0, must be at least 1"),
+        (
+            "--elastic 2 --vrsp paper",
+            "vrsp algorithm of elastic pools \"paper\" is unknown; one of certified",
+        ),
         (
             "--max-recv-bytes 1M",
-            "w58 would receive 2225786880 bytes, more than max_recv_bytes 1048576; \
+            "w58 would receive 2236008448 bytes, more than max_recv_bytes 1048576; \
              raise the limit, the slack or the block size, or lower the pool size",
         ),
     ] {

@@ -222,6 +222,8 @@ fn the_plan_report_has_every_promised_field() {
             "work_total",
             "inter_excess",
             "inter_bound_excess",
+            "inter_gap",
+            "pool_size",
             "intra_excess",
             "tile_bound_excess",
             "qo_bytes",

@@ -27,6 +27,14 @@ fn tables() {
     insta::assert_snapshot!("plan-measured", trimmed(&measured));
     let adaptive = stdout("plan linux-6.1 --skip-windows 1 --tiles adaptive --no-timings");
     insta::assert_snapshot!("plan-adaptive", trimmed(&adaptive));
+    let flags = "--preset tiny --windows 2 --no-timings";
+    let outliers = "--dist lognormal:4,1,0.02,0.9";
+    let merged = stdout(&format!("plan {outliers} --elastic 2 {flags}"));
+    insta::assert_snapshot!("plan-elastic", trimmed(&merged));
+    let ordered = stdout(&format!(
+        "plan --dist lognormal:12,1 --ga-order balanced {flags}"
+    ));
+    insta::assert_snapshot!("plan-ordered", trimmed(&ordered));
     insta::assert_snapshot!("corpus", trimmed(&stdout("corpus linux-6.1")));
 
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -124,6 +124,37 @@ fn every_route_computes_the_same() {
 }
 
 #[test]
+fn a_merged_pool_is_executed_to_the_last_bit() {
+    let flags = "--dist lognormal:4,1,0.02,0.9 --preset tiny --elastic 2";
+    let report = json(&format!("plan {flags}"));
+    let pools = report["cases"].as_array().expect("a list");
+    assert_eq!(pools[0]["pool_size"], 4, "twice P");
+    assert_eq!(report["summary"]["merged"][0]["pool_sizes"][0], 4);
+    let sequences: u64 = pools
+        .iter()
+        .filter_map(|pool| pool["pool_size"].as_u64())
+        .sum();
+    assert_eq!(sequences, 8);
+    let report = json(&format!("run {flags} --dtype f64"));
+    assert_eq!(wrong(&report), [0, 0]);
+    assert_eq!(report["cases"][1]["workers"], 8, "CP of each sequence");
+}
+
+#[test]
+fn a_merged_pool_runs_with_everything_else() {
+    // Speeds are those of a pool of P: a merged one has each of them twice.
+    let merged = "--dist lognormal:4,1,0.02,0.9 --preset tiny --elastic 2 --tiles adaptive";
+    let moved = "--kv range --kv-route node --gpus-per-node 3 --speeds 1=0.5";
+    for mask in ["causal", "window:6,sinks:2", "block:4,local:1,sinks:1"] {
+        let costs = "--costs ../docs/src/data/costs-h100.json";
+        let flags = format!("{merged} {moved} --mask {mask} --dtype f64");
+        let report = json(&format!("run {flags} {costs}"));
+        assert_eq!(wrong(&report), [0, 0], "{mask}");
+        assert_eq!(report["cases"][1]["workers"], 8, "{mask}");
+    }
+}
+
+#[test]
 fn empty_sequences_have_no_results_to_be_wrong() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("a.txt"), "30\n40\n").expect("written");

@@ -180,6 +180,23 @@ fn a_wrong_distribution_is_told_with_what_is_legal() {
 }
 
 #[test]
+fn calibrated_distributions_have_the_quantiles_they_say() {
+    for (name, limit, median, p99) in [
+        ("calibrated-256k", 262_144, 607, 33_800),
+        ("calibrated-1m", 1 << 20, 644, 73_000),
+    ] {
+        let drawn = distribution(name).samples(limit, 7).expect("a legal limit");
+        let mut lengths: Vec<u64> = drawn.take(400_000).collect();
+        lengths.sort_unstable();
+        let near = |found: u64, said: u64| found.abs_diff(said) * 50 <= said;
+        assert!(near(lengths[200_000], median), "{}", lengths[200_000]);
+        assert!(near(lengths[396_000], p99), "{}", lengths[396_000]);
+    }
+    let named = distribution("calibrated-256k");
+    assert_eq!(named.to_string().parse(), Ok(named));
+}
+
+#[test]
 fn a_distribution_prints_as_it_is_written() {
     assert_eq!(
         distribution("lognormal:1K,2.0").to_string(),

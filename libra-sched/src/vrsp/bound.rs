@@ -1,26 +1,33 @@
 //! Lower bounds on the heaviest pool: what no placement can beat.
 //!
-//! Three arguments, each valid for every placement of the same sequences:
-//! - the mean;
-//! - the `j ≤ K` heaviest sequences lie in `i` pools for some `i ≤ j`; those pools hold `iP − j`
-//!   others, at least the lightest of all, so one of them weighs at least an `i`-th of the sum, for
-//!   the `i` that makes it least (`j = 1`: an outlier with the P−1 lightest);
-//! - the pigeonhole, for each `j < P`: of the `j·K + 1` heaviest sequences some pool holds `j + 1`,
-//!   so it weighs at least the `j + 1` lightest of those and the P−j−1 lightest of all.
+//! - **Mean** of the loads, rounded up.
+//! - **Crowding**, for every number m of heaviest sequences. With h = ⌈m/K⌉ and r = m − K(h−1),
+//!   pools that hold fewer than h of the m leave r behind: if i pools hold h or more, those hold at
+//!   least t = i(h−1) + max(i, r) of the m. Their load is at least that of the lightest t of the m
+//!   and the iP − t lightest of all, so one of them weighs at least an i-th; some i ≤ r makes this
+//!   least. h = 1 is an outlier's argument (for m at once), i = 1 the pigeonhole's.
+//! - **Pairs**, where the m sequences that weigh as much as the heaviest fill all but one or two
+//!   places of every pool: either some pool is full of them, or one more pool than need be holds
+//!   P − 1 of them, or the others fill exactly one place of m − K(P−2) pools and two of the rest,
+//!   and pairing the heaviest with the lightest leaves the heaviest pair as light as can be.
 //!
-//! O(D log D + K²).
+//! O(D) after the sort where the crowding of every m is looked at for i = r alone, which rules out
+//! all but the few m that beat the best so far.
 //!
 //! Source: bounds in the manner of Dell'Amico and Martello (2001) for exact-cardinality
-//! partitioning; the second is the outlier's argument for several at once.
+//! partitioning, taken over several pools at once.
 
+use std::fmt;
+
+use super::ranked::Ranked;
 use crate::error::{Error, check_divides};
-use crate::lengths::check_total;
 
 /// Which argument gives the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BoundKind {
     /// Mean load, rounded up.
+    #[default]
     Mean,
     /// This many of the heaviest sequences and the lightest others of their pools: outliers that no
     /// placement can dilute.
@@ -28,18 +35,45 @@ pub enum BoundKind {
         /// How many.
         sequences: u32,
     },
-    /// Some pool holds this many of the heaviest sequences.
-    Pigeonhole {
-        /// How many it must hold.
+    /// Some pools hold so many of the heaviest sequences.
+    Crowding {
+        /// How many sequences are the heaviest.
+        sequences: u32,
+        /// How many of them such a pool holds at least.
         members: u32,
+    },
+    /// A search of all placements found none below it: certified VRSP in small windows.
+    Search,
+    /// Sequences as heavy as the heaviest fill all but one or two places of every pool.
+    Pairs {
+        /// How many there are.
+        sequences: u32,
     },
 }
 
+impl fmt::Display for BoundKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mean => f.write_str("mean"),
+            Self::Heaviest { sequences: 1 } => f.write_str("heaviest sequence"),
+            Self::Heaviest { sequences } => write!(f, "{sequences} heaviest sequences"),
+            Self::Crowding { sequences, members } => {
+                write!(f, "{members} of {sequences} heavy in one pool")
+            }
+            Self::Search => f.write_str("search of all"),
+            Self::Pairs { sequences } => write!(f, "best pairs beside {sequences} heaviest"),
+        }
+    }
+}
+
 /// A proved lower bound on the heaviest pool's load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PoolBound {
     /// No placement has a heaviest pool below this.
     pub load: u64,
+    /// Sequences of the pool that the load is of; where sizes differ, loads of others compare per
+    /// sequence.
+    pub pool_size: usize,
     /// The argument that gives it.
     pub kind: BoundKind,
 }
@@ -53,6 +87,9 @@ pub struct PoolBound {
 /// use libra_sched::vrsp::{BoundKind, lower_bound};
 /// let bound = lower_bound(&[9, 1, 1, 1], 2)?;
 /// assert_eq!((bound.load, bound.kind), (10, BoundKind::Heaviest { sequences: 1 }));
+/// // The mean is 8, but 4 of the 7 fours share a pool.
+/// let bound = lower_bound(&[4, 4, 4, 4, 4, 4, 4, 0], 4)?;
+/// assert_eq!((bound.load, bound.kind), (16, BoundKind::Crowding { sequences: 7, members: 4 }));
 /// # Ok::<(), libra_sched::Error>(())
 /// ```
 pub fn lower_bound(work: &[u64], pool_size: usize) -> Result<PoolBound, Error> {
@@ -62,55 +99,113 @@ pub fn lower_bound(work: &[u64], pool_size: usize) -> Result<PoolBound, Error> {
         "P",
         pool_size as u64,
     )?;
-    let total = check_total(
-        "work of the window",
-        work.iter().map(|&w| u128::from(w)).sum(),
-    )?;
-    let pools = work.len() / pool_size;
-    let mut heavy_first = work.to_vec();
-    heavy_first.sort_unstable_by(|a, b| b.cmp(a));
+    let mut ranked = Ranked::default();
+    ranked.read(work)?;
+    Ok(of(&ranked, pool_size))
+}
 
-    // lightest[n]: sum of the n lightest; heaviest[n]: sum of the n heaviest.
-    let prefix = |values: &mut dyn Iterator<Item = u64>| -> Vec<u64> {
-        std::iter::once(0)
-            .chain(values.scan(0, |sum, w| {
-                *sum += w;
-                Some(*sum)
-            }))
-            .collect()
-    };
-    let lightest = prefix(&mut heavy_first.iter().rev().copied());
-    let heaviest = prefix(&mut heavy_first.iter().copied());
-
+/// The best of the bounds on a window that is sorted already.
+pub(super) fn of(ranked: &Ranked, pool_size: usize) -> PoolBound {
+    let pools = ranked.len() / pool_size;
     let mut best = PoolBound {
-        load: total.div_ceil(pools as u64),
+        load: ranked.total().div_ceil(pools as u64),
+        pool_size,
         kind: BoundKind::Mean,
     };
-    let mut offer = |load, kind| {
-        if load > best.load {
-            best = PoolBound { load, kind };
+    for members in 1..=pool_size {
+        for crowded in 1..=pools {
+            let m = (members - 1) * pools + crowded;
+            if let Some(load) = crowding(ranked, pool_size, (m, members, crowded), best.load) {
+                let (sequences, members) = (m as u32, members as u32);
+                let kind = match members {
+                    1 => BoundKind::Heaviest { sequences },
+                    _ => BoundKind::Crowding { sequences, members },
+                };
+                (best.load, best.kind) = (load, kind);
+            }
         }
+    }
+    if let Some((load, sequences)) = pairs(ranked, pool_size)
+        && load > best.load
+    {
+        let kind = BoundKind::Pairs { sequences };
+        (best.load, best.kind) = (load, kind);
+    }
+    best
+}
+
+/// The crowding of the `m` heaviest, `crowded` more than pools of `members` − 1 take, if it is
+/// above `best`.
+fn crowding(
+    ranked: &Ranked,
+    size: usize,
+    (m, members, crowded): (usize, usize, usize),
+    best: u64,
+) -> Option<u64> {
+    // With more pools than `crowded` their mean only grows; fewer cannot hold so many.
+    let least = crowded.div_ceil(size - members + 1);
+    let mut load = u64::MAX;
+    for pools in (least..=crowded).rev() {
+        let inside = pools * (members - 1) + crowded;
+        let beside = pools * size - inside;
+        // Both may count a sequence, so that the sum may pass 64 bits.
+        let sum = u128::from(ranked.lightest_of(m, inside)) + u128::from(ranked.lightest(beside));
+        if sum <= u128::from(best) * pools as u128 {
+            return None;
+        }
+        let next = sum.div_ceil(pools as u128) as u64;
+        // The sum is convex in the number of pools, so that their mean falls and then rises.
+        if next > load {
+            break;
+        }
+        load = next;
+    }
+    Some(load)
+}
+
+/// The bound from pairs beside the heaviest weight, and how often that weight occurs.
+fn pairs(ranked: &Ranked, size: usize) -> Option<(u64, u32)> {
+    let weights = ranked.weights();
+    let heavy = weights[0];
+    let equals = weights
+        .iter()
+        .take_while(|&&weight| weight == heavy)
+        .count();
+    let pools = ranked.len() / size;
+    let singles = equals.checked_sub(pools * size.checked_sub(2)?)?;
+    if singles > pools || equals == ranked.len() {
+        return None;
+    }
+    let others = &weights[equals..];
+    // Some pool holds no other at all.
+    let full = heavy.saturating_mul(size as u64);
+    // One pool more than need be holds a single other, one of them no lighter than this one.
+    let more = if singles < pools && size > 2 {
+        let lightest = others[others.len() - 1 - singles];
+        heavy
+            .saturating_mul(size as u64 - 1)
+            .saturating_add(lightest)
+    } else {
+        u64::MAX
     };
-    for j in 1..=pools {
-        let in_pools = |i: usize| (heaviest[j] + lightest[i * pool_size - j]).div_ceil(i as u64);
-        // Fewer pools than ⌈j/P⌉ cannot hold them.
-        let load = (j.div_ceil(pool_size)..=j).map(in_pools).min().unwrap_or(0);
-        offer(
-            load,
-            BoundKind::Heaviest {
-                sequences: j as u32,
-            },
-        );
-    }
-    for j in 1..pool_size {
-        // Ranks (from 0) jK−j ..= jK of the heaviest.
-        let load = heaviest[j * pools + 1] - heaviest[j * pools - j] + lightest[pool_size - j - 1];
-        offer(
-            load,
-            BoundKind::Pigeonhole {
-                members: j as u32 + 1,
-            },
-        );
-    }
-    Ok(best)
+    let base = heavy * (size as u64 - 2);
+    let exact = base + heaviest_pair(others, singles, heavy);
+    Some((full.min(more).min(exact), equals as u32))
+}
+
+/// The heaviest of the pairs, and of the `singles` with `heavy` added, in the best division of
+/// `others` (heaviest first) into them.
+///
+/// Under a limit, singles are best the heaviest that keep it, since a lighter one in a pair is
+/// never worse; the rest pair heaviest with lightest.
+fn heaviest_pair(others: &[u64], singles: usize, heavy: u64) -> u64 {
+    let load = |first: usize| {
+        let paired = |at: usize| others[if at < first { at } else { at + singles }];
+        let count = others.len() - singles;
+        let pair = (0..count / 2).map(|at| paired(at) + paired(count - 1 - at));
+        let single = (singles > 0).then(|| heavy + others[first]);
+        pair.chain(single).max().unwrap_or(0)
+    };
+    // Moving the window of singles towards lighter ones makes them lighter and the pairs heavier.
+    (0..=others.len() - singles).map(load).min().unwrap_or(0)
 }

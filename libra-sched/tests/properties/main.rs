@@ -11,6 +11,7 @@ mod heads;
 mod layout;
 mod lengths;
 mod mask;
+mod orders;
 mod placement;
 mod plan;
 #[path = "../../../tests/src/plan_file.rs"]

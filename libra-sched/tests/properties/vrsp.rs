@@ -47,13 +47,16 @@ proptest! {
     fn every_sequence_is_in_one_pool_of_exactly_p((work, size) in windows()) {
         for algorithm in [Vrsp::Paper, Vrsp::Arrival, Vrsp::Certified] {
             let placed = vrsp::place(&work, size, algorithm).unwrap();
-            prop_assert_eq!(placed.pool_size(), size);
             prop_assert_eq!(placed.pools() * size, work.len());
             let mut seen: Vec<u32> = placed.order().iter().map(|m| m.0).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..work.len() as u32).collect::<Vec<_>>());
             for pool in members(&placed) {
                 prop_assert_eq!(pool.len(), size);
+            }
+            for pool in (0..placed.pools()).map(PoolId::new) {
+                prop_assert_eq!(placed.pool_size(pool), size);
+                prop_assert_eq!(placed.first(pool), pool.index() * size);
             }
         }
     }
@@ -79,7 +82,27 @@ proptest! {
         for algorithm in [Vrsp::Paper, Vrsp::Arrival, Vrsp::Certified] {
             let placed = vrsp::place(&work, size, algorithm).unwrap();
             prop_assert!(*placed.loads().iter().max().unwrap() >= bound);
+            // A search may prove more.
+            prop_assert!(placed.bound().load >= bound && placed.gap() >= 0.0);
         }
+    }
+
+    #[test]
+    fn no_bound_is_above_the_best_partition(
+        (work, size) in (2usize..5, 1usize..5)
+            .prop_filter("few enough to try all", |(pools, size)| pools * size <= 12)
+            .prop_flat_map(|(pools, size)| {
+                // Equal giants and a few others: what crowding and pairs are about.
+                let weight = prop_oneof![2 => Just(100u64), 1 => 0u64..100, 1 => 30u64..70];
+                (prop::collection::vec(weight, pools * size), Just(size))
+            }),
+    ) {
+        let best = twins::brute::optimum(&work, size);
+        prop_assert!(vrsp::lower_bound(&work, size).unwrap().load <= best);
+        let placed = vrsp::place(&work, size, Vrsp::Certified).unwrap();
+        // These are small enough for the search of all.
+        prop_assert_eq!(*placed.loads().iter().max().unwrap(), best);
+        prop_assert_eq!(placed.bound().load, best);
     }
 
     #[test]
@@ -110,6 +133,21 @@ proptest! {
                     prop_assert!(after >= heavy);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn work_up_to_the_last_bit_is_placed(
+        (work, size) in (1usize..9, 1usize..9).prop_flat_map(|(pools, size)| {
+            let most = u64::MAX / 64;
+            let weight = prop_oneof![2 => Just(most), 1 => 0..most, 1 => 0u64..9];
+            (prop::collection::vec(weight, pools * size), Just(size))
+        }),
+    ) {
+        for algorithm in [Vrsp::Paper, Vrsp::Arrival, Vrsp::Certified] {
+            let placed = vrsp::place(&work, size, algorithm).unwrap();
+            prop_assert_eq!(placed.loads().iter().sum::<u64>(), work.iter().sum::<u64>());
+            prop_assert!(placed.bound().load <= *placed.loads().iter().max().unwrap());
         }
     }
 
@@ -168,9 +206,11 @@ proptest! {
     #[test]
     fn a_used_scratch_changes_nothing((first, p) in windows(), (second, q) in windows()) {
         let mut scratch = Scratch::default();
-        vrsp::place_with(&mut scratch, &first, p, Vrsp::Paper).unwrap();
-        let used = vrsp::place_with(&mut scratch, &second, q, Vrsp::Paper);
-        prop_assert_eq!(used, vrsp::place(&second, q, Vrsp::Paper));
+        for algorithm in [Vrsp::Certified, Vrsp::Paper] {
+            vrsp::place_with(&mut scratch, &first, p, algorithm).unwrap();
+            let used = vrsp::place_with(&mut scratch, &second, q, algorithm);
+            prop_assert_eq!(used, vrsp::place(&second, q, algorithm));
+        }
     }
 
     #[test]
@@ -187,7 +227,7 @@ proptest! {
 
 #[test]
 fn names_of_algorithms_parse_back() {
-    for algorithm in [Vrsp::Arrival, Vrsp::Paper] {
+    for algorithm in [Vrsp::Arrival, Vrsp::Paper, Vrsp::Certified] {
         assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
     }
 }

@@ -1,5 +1,7 @@
-//! Decoding allocates in proportion to the bytes it is given, whatever they claim.
+//! Decoding allocates in proportion to the bytes it is given, whatever they claim; VRSP with a used scratch allocates
+//! its result alone.
 
+use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
     HeadSplit, LayoutKind, PackedLengths, PlanConfig, SampleId, TokenLayout, plan_pool, wire,
 };
@@ -86,4 +88,31 @@ fn counts_that_a_file_only_claims_allocate_nothing() {
     let mut damaged = bytes.clone();
     put_u64(&mut damaged, at::BYTES, 1 << 40);
     assert_modest("the length", &damaged);
+}
+
+#[test]
+fn vrsp_with_a_used_scratch_allocates_its_result_alone() {
+    let mut state = 7u64;
+    let mut weight = |heavy: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        1000 + (state >> 54) + heavy
+    };
+    // Small enough for splits, with giants that call for a search of all, large enough for trades alone, and with an
+    // outlier.
+    for (pools, giants, heavy) in [(6, 0, 0), (4, 23, 0), (16, 0, 0), (16, 0, 20_000)] {
+        let mut work: Vec<u64> = (0..pools * 8).map(|_| weight(0)).collect();
+        work[3] = weight(heavy);
+        work[8..8 + giants].fill(2500);
+        for vrsp in [Vrsp::Arrival, Vrsp::Paper, Vrsp::Certified] {
+            let mut scratch = vrsp::Scratch::default();
+            let first = vrsp::place_with(&mut scratch, &work, 8, vrsp);
+            let (second, _, total) = asked(|| vrsp::place_with(&mut scratch, &work, 8, vrsp));
+            // Sequences, first member of each pool and the end, loads.
+            let result = work.len() * 4 + (pools + 1) * 4 + pools * 8;
+            assert_eq!(total, result, "{vrsp}");
+            assert_eq!(first, second);
+        }
+    }
 }

@@ -16,11 +16,17 @@ use crate::units::format_count;
 /// Values for all flags, named by intent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Preset {
-    /// The paper's window at 256K tokens: GBS 128, DP 16, CP 8, P 8
+    /// 256K tokens, GBS 128, DP 16, CP 8, P 8: runs, ranges, one copy a node
     #[default]
+    #[value(name = "256k")]
+    Runs256K,
+    /// 1M tokens, GBS 32, DP 16, CP 16, P 8: likewise
+    #[value(name = "1m")]
+    Runs1M,
+    /// The window of `256k`, placed by Algorithm 2 in the paper's blocks
     #[value(name = "paper-256k")]
     Paper256K,
-    /// The paper's window at 1M tokens: GBS 32, DP 16, CP 16, P 8
+    /// The window of `1m`, likewise
     #[value(name = "paper-1m")]
     Paper1M,
     /// The smallest numbers that reach every branch
@@ -71,15 +77,26 @@ impl Preset {
             costs: None,
             speeds: None,
         };
+        let paper_1m = Settings {
+            tokens: 1 << 20,
+            gbs: 32,
+            cp: 16,
+            block_tokens: 8192,
+            ..paper.clone()
+        };
+        // Beyond the paper; blocks do not matter to runs, and a run reads the keys of a whole shard.
+        let runs = |paper: Settings| Settings {
+            head_shards: paper.kv_heads,
+            kv: KvFetch::Range,
+            kv_route: Route::Node,
+            placement: Placement::Export,
+            ..paper
+        };
         match self {
             Self::Paper256K => paper,
-            Self::Paper1M => Settings {
-                tokens: 1 << 20,
-                gbs: 32,
-                cp: 16,
-                block_tokens: 8192,
-                ..paper
-            },
+            Self::Paper1M => paper_1m,
+            Self::Runs256K => runs(paper),
+            Self::Runs1M => runs(paper_1m),
             // Two pools an index, two indices, two KV heads a shard's worth of queries each, two
             // chunks, and blocks that cut samples.
             Self::Tiny => Settings {
@@ -219,7 +236,11 @@ impl Settings {
             gpus_per_node: cluster.gpus_per_node.unwrap_or(preset.gpus_per_node),
             max_recv_bytes: cluster.max_recv_bytes,
             pool_size: plan.pool_size.unwrap_or(preset.pool_size),
-            head_shards: plan.head_shards.unwrap_or(preset.head_shards),
+            head_shards: plan.head_shards.unwrap_or_else(|| match preset.placement {
+                // A run reads the keys of a whole shard: one KV head each.
+                Placement::Export => plan.kv_heads.unwrap_or(preset.kv_heads),
+                _ => preset.head_shards,
+            }),
             block_tokens: plan.block.unwrap_or(preset.block_tokens),
             chunks: plan.chunks.unwrap_or(preset.chunks),
             slack: plan.slack.unwrap_or(preset.slack),
@@ -235,7 +256,15 @@ impl Settings {
             vrsp: plan.vrsp.unwrap_or(preset.vrsp),
             elastic: plan.elastic.unwrap_or(preset.elastic),
             ga_order: plan.ga_order.unwrap_or(preset.ga_order),
-            placement: plan.placement.unwrap_or(preset.placement),
+            placement: plan.placement.unwrap_or_else(|| {
+                // Measured times and adaptive tiles are for placers of tiles.
+                let tiles = plan.costs.is_some() || plan.tiles == Some(Tiling::Adaptive);
+                if tiles && preset.placement == Placement::Export {
+                    Placement::Paper
+                } else {
+                    preset.placement
+                }
+            }),
             proxy: plan.proxy.unwrap_or(preset.proxy),
             costs: plan.costs.clone(),
             speeds: plan.speeds.clone(),
@@ -342,7 +371,10 @@ impl Settings {
         if self.preset != Preset::default() {
             flags.extend(["--preset".to_owned(), self.preset.name()]);
         }
-        let preset = self.preset.settings();
+        let mut preset = self.preset.settings();
+        if preset.placement == Placement::Export {
+            preset.head_shards = self.kv_heads;
+        }
         for ((name, value), (_, default)) in self.values().into_iter().zip(preset.values()) {
             if value != default {
                 flags.push(name.to_owned());

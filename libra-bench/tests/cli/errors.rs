@@ -115,7 +115,7 @@ fn shapes_must_go_together() {
         ),
         (
             "-M 3",
-            "h_q/H is 16, not a multiple of M 3; legal M: 1, 2, 4, 8, 16",
+            "h_q/H is 4, not a multiple of M 3; legal M: 1, 2, 4",
         ),
         (
             "--kv-heads 6",
@@ -138,7 +138,7 @@ fn shapes_must_go_together() {
         ),
         (
             "--max-recv-bytes 1M",
-            "w58 would receive 2236008448 bytes, more than max_recv_bytes 1048576; \
+            "w56 would receive 145682432 bytes, more than max_recv_bytes 1048576; \
              raise the limit, the slack or the block size, or lower the pool size",
         ),
     ] {

@@ -149,7 +149,7 @@ fn a_route_through_nodes_saves_bytes_between_them_and_shows_every_forward() {
         serde_json::from_str(&done.stdout).expect("JSON")
     };
     let planned = |route: &str| {
-        let arguments = "plan linux-6.1 --tokens 64K --gbs 32 -B 1K --kv range --format json";
+        let arguments = "plan linux-6.1 --preset paper-256k --tokens 64K --gbs 32 -B 1K --kv range --format json";
         let mut arguments: Vec<&str> = arguments.split(' ').collect();
         arguments.extend(["--windows", "1", "--kv-route", route, "-o", route]);
         read(&arguments)
@@ -331,7 +331,7 @@ fn measured_times_and_speeds_are_told_and_equal_speeds_change_nothing() {
 
 #[test]
 fn adaptive_tiles_reach_the_slack_that_fixed_ones_miss() {
-    let line = "plan linux-6.1 --tokens 64K --gbs 32 -B 4K -H 1";
+    let line = "plan linux-6.1 --preset paper-256k --tokens 64K --gbs 32 -B 4K -H 1";
     let (fixed, adaptive) = (json(line), json(&format!("{line} --tiles adaptive")));
     let number = |case: &Value, name: &str| case[name].as_f64().expect("a number");
     let cases = |report: &Value| report["cases"].as_array().expect("cases").clone();
@@ -358,7 +358,7 @@ fn adaptive_tiles_reach_the_slack_that_fixed_ones_miss() {
         .filter_map(|case| case["safe_block_tokens"].as_u64())
         .min()
         .expect("a pool misses the slack");
-    let line = format!("plan linux-6.1 --tokens 64K --gbs 32 -B {safe} -H 1");
+    let line = format!("plan linux-6.1 --preset paper-256k --tokens 64K --gbs 32 -B {safe} -H 1");
     for case in cases(&json(&line)) {
         assert!(number(&case, "tile_bound_excess") < 1e-6, "{case}");
     }

@@ -73,7 +73,7 @@ fn the_book_shows_what_one_copy_a_node_saves() {
         let window = first_window(tokens, gbs);
         let work = window.work(Proxy::Pairs(Mask::Causal));
         let work = work.expect("pairs of a window fit 64 bits");
-        let placed = vrsp::place(&work, 8, Vrsp::Paper).expect("P divides GBS");
+        let placed = vrsp::place(&work, 8, Vrsp::default()).expect("P divides GBS");
         for kv_fetch in KvFetch::ALL {
             for kv_route in [KvRoute::Direct, KvRoute::Node(nodes)] {
                 let config = PlanConfig {

@@ -158,11 +158,13 @@ proptest! {
         prop_assume!(slack != libra_sched::Slack::UNBOUNDED);
         let total: u64 = plan.loads().iter().sum();
         let target = slack.capacity(total, layout.workers());
-        // The heaviest query cannot be split.
-        let longest = (0..case.pool.samples())
-            .map(|sample| case.pool.length(libra_sched::SampleId::new(sample)))
-            .max()
-            .unwrap_or(0);
+        // The heaviest query, which reads its sample and all ancestors at most, cannot be split.
+        let reads = |sample: usize| -> u32 {
+            let sample = libra_sched::SampleId::new(sample);
+            let above = case.pool.ancestors(sample).map(|above| case.pool.length(above));
+            case.pool.length(sample) + above.sum::<u32>()
+        };
+        let longest = (0..case.pool.samples()).map(reads).max().unwrap_or(0);
         let query = u64::from(longest) * u64::from(heads.shard_width());
         let heaviest = (target / 3).max(query);
         // Who falls back is the lightest and so at most at the mean before.

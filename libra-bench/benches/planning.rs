@@ -14,11 +14,12 @@ use libra_bench::workload::{Distribution, LengthSource, Packer, WindowOptions, l
 use libra_sched::placement::{self, Problem};
 use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
-    ElementBytes, HeadSplit, LayoutKind, Mask, PackedLengths, PlanConfig, PoolId, Proxy, Slack,
-    TileSet, TokenLayout, WindowShape, plan, plan_pool_with, tiles, wire,
+    ElementBytes, HeadSplit, LayoutKind, Mask, PackedLengths, Placer, PlanConfig, PoolId, Proxy,
+    Slack, TileSet, TokenLayout, Topology, WindowShape, plan, plan_pool, plan_pool_with, tiles,
+    verify, wire,
 };
 
-#[path = "../../tests/twins/placement.rs"]
+#[path = "../../tests/twins/algorithm_2.rs"]
 mod placement_twin;
 #[path = "../../tests/twins/vrsp.rs"]
 mod vrsp_twin;
@@ -105,7 +106,12 @@ struct Window {
     pools: Vec<Pool>,
 }
 
-fn pools_of(name: &'static str, corpus: &str, shape: &WindowShape, block_tokens: u32) -> Window {
+fn pools_of(
+    name: &'static str,
+    corpus: &str,
+    shape: &WindowShape,
+    (block_tokens, shards): (u32, u32),
+) -> Window {
     let window = window(corpus, shape.seq_tokens().into(), shape.gbs().into());
     let work = window
         .work(Proxy::Pairs(Mask::Causal))
@@ -114,7 +120,7 @@ fn pools_of(name: &'static str, corpus: &str, shape: &WindowShape, block_tokens:
     let kind = LayoutKind::Contiguous;
     let layout = TokenLayout::new(kind, shape.pool_size(), shape.seq_tokens(), shape.cp());
     let layout = layout.expect("a legal layout");
-    let heads = HeadSplit::new(32, 8, 128, 128, 2, 4).expect("legal heads");
+    let heads = HeadSplit::new(32, 8, 128, 128, shards, 4).expect("legal heads");
     let config = PlanConfig::paper(block_tokens);
     let pools = (0..placed.pools()).map(|pool| {
         let lengths = window
@@ -135,15 +141,15 @@ fn pools_of(name: &'static str, corpus: &str, shape: &WindowShape, block_tokens:
     }
 }
 
-/// Windows at both of the paper's shapes, from both kinds of corpus.
-fn windows() -> [Window; 4] {
+/// Windows at both of the paper's shapes, from both kinds of corpus, with B at 256K and at 1M, and H.
+fn windows(small_block: u32, large_block: u32, shards: u32) -> [Window; 4] {
     let small = WindowShape::new(256 << 10, 128, 16, 8, 8).expect("a legal shape");
     let large = WindowShape::new(1 << 20, 32, 16, 16, 8).expect("a legal shape");
     [
-        pools_of("256k", KERNEL, &small, 4096),
-        pools_of("1m", KERNEL, &large, 8192),
-        pools_of("256k_drawn", DRAWN_256K, &small, 4096),
-        pools_of("1m_drawn", DRAWN_1M, &large, 8192),
+        pools_of("256k", KERNEL, &small, (small_block, shards)),
+        pools_of("1m", KERNEL, &large, (large_block, shards)),
+        pools_of("256k_drawn", DRAWN_256K, &small, (small_block, shards)),
+        pools_of("1m_drawn", DRAWN_1M, &large, (large_block, shards)),
     ]
 }
 
@@ -228,6 +234,29 @@ fn placement_cases(window: Window) -> [Case; 3] {
     ]
 }
 
+/// The literal twin and the placement by runs, in one shard a KV head; one call is one pool.
+fn runs_cases(window: Window) -> [Case; 2] {
+    let (name, count) = (window.name, window.pools.len());
+    let pools = Rc::new(window.pools);
+    let (twin, own) = (Rc::clone(&pools), pools);
+    let (mut twin_turn, mut own_turn) = (0, 0);
+    let mut scratch = placement::Scratch::default();
+    [
+        case(format!("placement_literal_h8_{name}"), 1, move || {
+            twin_turn += 1;
+            black_box(twin[twin_turn % twin.len()].literal());
+        }),
+        case(format!("runs_{name}"), count, move || {
+            own_turn += 1;
+            let pool = &own[own_turn % own.len()];
+            let (mask, nodes) = (pool.config.mask, Topology::default());
+            let (problem, slack) = (pool.problem(), Slack::PAPER);
+            let placed = placement::export_with(&mut scratch, &problem, mask, nodes, slack);
+            black_box(placed.expect("legal"));
+        }),
+    ]
+}
+
 /// Small windows are placed more often.
 fn counted(work: &[u64]) -> usize {
     64_000 / work.len()
@@ -260,8 +289,12 @@ fn cases() -> Vec<Case> {
     for (corpus, sequences, name) in GROUPED {
         cases.extend(vrsp_cases(corpus, sequences, name).0);
     }
-    for window in windows() {
+    for window in windows(4096, 8192, 2) {
         cases.extend(placement_cases(window));
+    }
+    for window in windows(4096, 16384, 8) {
+        let [_, runs] = runs_cases(window);
+        cases.push(runs);
     }
     cases
 }
@@ -338,7 +371,10 @@ fn report() -> ExitCode {
             );
         }
     }
-    for (window, least) in windows().into_iter().zip([15.0, 20.0, 15.0, 20.0]) {
+    for (window, least) in windows(4096, 8192, 2)
+        .into_iter()
+        .zip([15.0, 20.0, 15.0, 20.0])
+    {
         let wrong = window.pools.iter().map(placement_wrong).sum();
         let repeat = window.pools.len();
         let mut cases = placement_cases(window);
@@ -376,6 +412,25 @@ fn report() -> ExitCode {
             "at most 1",
             budget <= 1.0,
             0,
+        );
+    }
+    for window in windows(4096, 16384, 8) {
+        let wrong = window.pools.iter().filter(|pool| runs_wrong(pool)).count();
+        let repeat = window.pools.len();
+        let mut cases = runs_cases(window);
+        let times = time(&mut cases, repeat);
+        let faster = median(times[0].iter().zip(&times[1]).map(|(l, r)| l / r));
+        let [literal, runs] = &cases;
+        let ns = [0, 1].map(|at: usize| median(times[at].iter().copied()));
+        line(&literal.name, ns[0], 1.0, &literal.name, "", true, 0);
+        line(
+            &runs.name,
+            ns[1],
+            faster,
+            "faster than literal",
+            "at least 25 faster",
+            faster >= 25.0,
+            wrong,
         );
     }
     println!("# Reproduce: cargo bench -p libra-bench --bench planning");
@@ -416,4 +471,15 @@ fn placement_wrong(pool: &Pool) -> usize {
         .zip(&pool.literal().0)
         .filter(|(f, l)| f != l)
         .count()
+}
+
+/// Whether runs leave a worker above its target, or make a plan with a fault.
+fn runs_wrong(pool: &Pool) -> bool {
+    let config = PlanConfig {
+        placer: Placer::Export(Slack::PAPER, Topology::default()),
+        ..pool.config
+    };
+    let plan = plan_pool(&pool.lengths, &pool.layout, &pool.heads, &config).expect("legal");
+    let target = Slack::PAPER.capacity(pool.tiles.work_total(), pool.layout.workers());
+    plan.loads().iter().any(|&load| load > target) || !verify::check(&plan).is_empty()
 }

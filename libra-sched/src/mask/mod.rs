@@ -169,6 +169,14 @@ impl Mask {
     #[must_use]
     #[inline]
     pub const fn cum_pairs(self, len: u32, x: u32) -> u64 {
+        // The common mask, in a line that callers take in.
+        if matches!(self, Self::Causal) {
+            return triangle(x as u64);
+        }
+        self.cum_pairs_of_any(len, x)
+    }
+
+    const fn cum_pairs_of_any(self, len: u32, x: u32) -> u64 {
         // No query reads more than `len` keys, so every sum below stays under len · x < 2^64.
         let (wide_len, wide_x) = (len as u64, x as u64);
         match self {
@@ -214,6 +222,7 @@ impl Mask {
 
     /// Pairs of the sample-local `queries` of a sample of `len` tokens: Φ(end) − Φ(start).
     #[must_use]
+    #[inline]
     pub const fn pairs(self, len: u32, queries: Range<u32>) -> u64 {
         self.cum_pairs(len, queries.end) - self.cum_pairs(len, queries.start)
     }

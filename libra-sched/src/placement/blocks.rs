@@ -67,13 +67,20 @@ impl Blocks {
     fn find_units(&mut self, problem: &Problem<'_>, tile: &ShTile, disjoint: bool) -> (u64, u64) {
         let samples = tile.samples();
         if !disjoint || samples.len() <= 2 {
-            let above = problem.pool.ancestors_of(samples.clone());
-            return samples
-                .chain(above)
-                .fold((0, 0), |(inner, crossing), index| {
-                    let (inside, across) = self.weigh(problem, tile, index, disjoint);
-                    (inner + inside, crossing + across)
-                });
+            let mut sums = (0, 0);
+            let mut add = |index: usize| {
+                let (inside, across) = self.weigh(problem, tile, index, disjoint);
+                sums = (sums.0 + inside, sums.1 + across);
+            };
+            samples.clone().for_each(&mut add);
+            if problem.pool.has_parents() {
+                problem
+                    .pool
+                    .ancestors_of(samples)
+                    .into_iter()
+                    .for_each(&mut add);
+            }
+            return sums;
         }
         // Samples lie back to back, so the inner ones have the tokens between the outer two.
         let (first, last) = (samples.start, samples.end - 1);

@@ -137,10 +137,12 @@ impl Fill {
         self.loads.clone_from(&pieces.loads);
         self.runs.clear();
         self.lines.clear();
-        for sample in 0..task.problem.pool.samples() as u32 {
+        let sample_of = |id: u32| pieces.pieces[id as usize].sample;
+        for of_sample in pieces.freed.chunk_by(|&a, &b| sample_of(a) == sample_of(b)) {
+            let sample = sample_of(of_sample[0]);
             for shard in 0..task.problem.heads.shards() {
                 let begin = self.lines.len();
-                for id in pieces.of_sample(sample) {
+                for &id in of_sample {
                     let free = pieces.free_of(id, shard);
                     if free.start < free.end {
                         let node = node_of(task, pieces, id, shard);

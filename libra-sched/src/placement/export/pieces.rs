@@ -25,13 +25,19 @@ pub(super) struct Free {
     pub(super) end: u32,
 }
 
+const NO_ROW: u32 = u32::MAX;
+
 /// All pieces of a pool.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pieces {
     pub(super) pieces: Vec<Piece>,
     /// First piece of each sample, and their count.
     first: Vec<u32>,
-    /// What is free of each (piece, shard); everything below stays.
+    /// Pieces of which something was freed, ascending once all are known.
+    pub(super) freed: Vec<u32>,
+    /// Row of each piece in `free`; [`NO_ROW`] where nothing was freed.
+    row: Vec<u32>,
+    /// What is free of each freed piece in each shard; everything below stays.
     free: Vec<Free>,
     /// Work of each worker without what is free.
     pub(super) loads: Vec<u64>,
@@ -39,7 +45,7 @@ pub(super) struct Pieces {
     shards_per_rank: u32,
     /// Pieces of the worker at hand, by work a token.
     order: Vec<(u64, u32)>,
-    /// Pieces of each keeper.
+    /// Pieces of each keeper that is above its target.
     kept: Vec<Vec<u32>>,
 }
 
@@ -78,14 +84,10 @@ impl Pieces {
             }
         }
         self.first.push(self.pieces.len() as u32);
+        self.freed.clear();
         self.free.clear();
-        for piece in &self.pieces {
-            let none = Free {
-                start: piece.end,
-                end: piece.end,
-            };
-            self.free.extend((0..self.shards).map(|_| none));
-        }
+        self.row.clear();
+        self.row.resize(self.pieces.len(), NO_ROW);
         self.weigh(task);
     }
 
@@ -110,12 +112,19 @@ impl Pieces {
         self.loads.resize(workers, 0);
         self.kept.iter_mut().for_each(Vec::clear);
         self.kept.resize(workers, Vec::new());
-        for (id, piece) in (0..).zip(&self.pieces) {
+        for piece in &self.pieces {
             let work = task.work(piece.sample, piece.start, piece.end);
             for rank in 0..self.shards / self.shards_per_rank {
                 let worker = (piece.keeper + rank) as usize;
                 self.loads[worker] += work * u64::from(self.shards_per_rank);
-                self.kept[worker].push(id);
+            }
+        }
+        for (id, piece) in (0..).zip(&self.pieces) {
+            for rank in 0..self.shards / self.shards_per_rank {
+                let worker = (piece.keeper + rank) as usize;
+                if self.loads[worker] > task.targets[worker] {
+                    self.kept[worker].push(id);
+                }
             }
         }
     }
@@ -143,6 +152,7 @@ impl Pieces {
             }
             self.order = order;
         }
+        self.freed.sort_unstable();
     }
 
     /// Frees as many shards of a piece as bring its keeper to the target, the last ones first. Where
@@ -152,6 +162,15 @@ impl Pieces {
         let each = task.work(piece.sample, piece.start, piece.end);
         if each == 0 {
             return;
+        }
+        if self.row[id as usize] == NO_ROW {
+            self.row[id as usize] = self.freed.len() as u32;
+            self.freed.push(id);
+            let none = Free {
+                start: piece.end,
+                end: piece.end,
+            };
+            self.free.extend((0..self.shards).map(|_| none));
         }
         let first = (worker - piece.keeper) * self.shards_per_rank;
         let excess = self.loads[worker as usize] - task.targets[worker as usize];
@@ -178,8 +197,9 @@ impl Pieces {
         }
     }
 
+    /// Place in `free` of a piece that has a row.
     fn at(&self, piece: u32, shard: u32) -> usize {
-        piece as usize * self.shards as usize + shard as usize
+        self.row[piece as usize] as usize * self.shards as usize + shard as usize
     }
 
     /// Worker that keeps a piece in `shard`.
@@ -194,6 +214,10 @@ impl Pieces {
 
     /// What is free of a piece in a shard.
     pub(super) fn free_of(&self, piece: u32, shard: u32) -> Free {
+        if self.row[piece as usize] == NO_ROW {
+            let end = self.pieces[piece as usize].end;
+            return Free { start: end, end };
+        }
         self.free[self.at(piece, shard)]
     }
 

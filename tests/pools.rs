@@ -78,7 +78,14 @@ fn the_book_shows_how_near_certified_pools_come_to_the_bound() {
             };
             let certified = placed(Vrsp::Certified);
             let gaps = |placed: &[SequencePlacement]| {
-                let gaps: Vec<f64> = placed.iter().map(SequencePlacement::gap).collect();
+                let gap = |(placed, work): (&SequencePlacement, &Vec<u64>)| {
+                    // Algorithm 1 proves less itself.
+                    let bound = vrsp::lower_bound(work, POOL).expect("P divides D").load;
+                    let bound = bound.max(placed.bound().load);
+                    let heaviest = placed.loads().iter().copied().max().unwrap_or(0);
+                    heaviest as f64 / bound.max(1) as f64 - 1.0
+                };
+                let gaps: Vec<f64> = placed.iter().zip(&windows).map(gap).collect();
                 spread(&gaps)
             };
             if gbs == 128 {

@@ -355,7 +355,7 @@ fn report() -> ExitCode {
         let (mut cases, work) = vrsp_cases(corpus, sequences, name);
         let wrong = [vrsp_wrong(&work), certified_wrong(&work)];
         let times = time(&mut cases, 12_800 / sequences as usize);
-        for ((at, wrong), most) in (1..).zip(wrong).zip([4.0, 200.0]) {
+        for ((at, wrong), most) in (1..).zip(wrong).zip([2.5, 200.0]) {
             let ratio = median(times[at].iter().zip(&times[0]).map(|(v, s)| v / s));
             let ns = median(times[at].iter().copied());
             let (required, good) = (format!("at most {most}"), ratio <= most);

@@ -236,12 +236,12 @@ fn group(window: u64, lengths: PackedLengths, shapes: &Shapes) -> Result<WindowP
     };
     let total = pairs.iter().sum();
     let heaviest = |loads: &[u64]| loads.iter().copied().max().unwrap_or(0);
-    let bound = if weights == pairs {
+    let bound = if weights == pairs && shapes.vrsp == vrsp::Vrsp::Certified {
         // It may be better than any argument: certified VRSP can prove more by a search.
         placement.bound()
     } else {
         match grouped.merged {
-            None => arrival.bound(),
+            None => vrsp::lower_bound(&pairs, size)?,
             Some(_) => vrsp::lower_bound_up_to(&pairs, placement.bound().pool_size)?,
         }
     };

@@ -101,7 +101,27 @@ pub fn lower_bound(work: &[u64], pool_size: usize) -> Result<PoolBound, Error> {
     )?;
     let mut ranked = Ranked::default();
     ranked.read(work)?;
+    ranked.sum_up();
     Ok(of(&ranked, pool_size))
+}
+
+/// The mean, or the heaviest sequence with the P − 1 lightest: O(P).
+pub(super) fn simple(ranked: &Ranked, pool_size: usize) -> PoolBound {
+    let pools = ranked.len() / pool_size;
+    let mean = ranked.total().div_ceil(pools as u64);
+    let weights = ranked.weights();
+    let lightest = &weights[ranked.len() + 1 - pool_size..];
+    let outlier = weights[0] + lightest.iter().sum::<u64>();
+    let (load, kind) = if outlier > mean {
+        (outlier, BoundKind::Heaviest { sequences: 1 })
+    } else {
+        (mean, BoundKind::Mean)
+    };
+    PoolBound {
+        load,
+        pool_size,
+        kind,
+    }
 }
 
 /// The best of the bounds on a window that is sorted already.
@@ -142,6 +162,17 @@ fn crowding(
     (m, members, crowded): (usize, usize, usize),
     best: u64,
 ) -> Option<u64> {
+    // Most are ruled out by as many pools as are crowded, in sums of 64 bits where those do.
+    let sum_of = |inside: usize, beside: usize| {
+        let (heavy, light) = (ranked.lightest_of(m, inside), ranked.lightest(beside));
+        heavy.checked_add(light)
+    };
+    let (inside, beside) = (crowded * members, crowded * (size - members));
+    if let (Some(sum), Some(most)) = (sum_of(inside, beside), best.checked_mul(crowded as u64))
+        && sum <= most
+    {
+        return None;
+    }
     // With more pools than `crowded` their mean only grows; fewer cannot hold so many.
     let least = crowded.div_ceil(size - members + 1);
     let mut load = u64::MAX;

@@ -240,6 +240,7 @@ pub fn lower_bound_up_to(work: &[u64], pool_size: usize) -> Result<PoolBound, Er
     )?;
     let mut ranked = Ranked::default();
     ranked.read(work)?;
+    ranked.sum_up();
     Ok(capped(&ranked, pool_size))
 }
 

@@ -138,7 +138,8 @@ impl<Load> SequencePlacement<Load> {
 }
 
 impl SequencePlacement {
-    /// What no placement goes below, and why.
+    /// What no placement goes below, and why. [`Vrsp::Certified`] proves all it can; the others only
+    /// look at the mean and at the heaviest sequence: [`lower_bound`] proves more of them.
     #[must_use]
     pub fn bound(&self) -> PoolBound {
         self.bound
@@ -196,12 +197,18 @@ pub fn place_with(
         search,
     } = scratch;
     ranked.read(work)?;
-    let mut bound = bound::of(ranked, pool_size);
-    match vrsp {
-        Vrsp::Arrival => return Ok(arrival(work, pool_size, bound)),
-        Vrsp::Paper => paper::fill(heap, ranked, pool_size, pools),
-        Vrsp::Certified => bound = search.place(heap, ranked, pool_size, bound, pools),
-    }
+    let bound = match vrsp {
+        Vrsp::Arrival => return Ok(arrival(work, pool_size, bound::simple(ranked, pool_size))),
+        Vrsp::Paper => {
+            paper::fill(heap, ranked, pool_size, pools);
+            bound::simple(ranked, pool_size)
+        }
+        Vrsp::Certified => {
+            ranked.sum_up();
+            let bound = bound::of(ranked, pool_size);
+            search.place(heap, ranked, pool_size, bound, pools)
+        }
+    };
     Ok(finish(ranked, pools, bound))
 }
 

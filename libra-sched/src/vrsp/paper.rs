@@ -15,6 +15,7 @@ use super::ranked::Ranked;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heap {
     open: Vec<(u64, u32)>,
+    packed: Vec<u64>,
     filled: Vec<u32>,
 }
 
@@ -31,14 +32,23 @@ pub(super) fn fill_ranks(
     pool_size: usize,
     pools: &mut Pools,
 ) {
-    let Heap { open, filled } = heap;
+    let Heap {
+        open,
+        packed,
+        filled,
+    } = heap;
     pools.reset(std::iter::repeat_n(pool_size, ranked.len() / pool_size));
     filled.clear();
     filled.resize(pools.len(), 0);
     let Pools { members, loads, .. } = pools;
     let loads = &mut loads[..ranks.len() / pool_size];
-    let mut order = ranks.map(|rank| (ranked.weights()[rank as usize], rank));
-    pour(open, filled, &mut order, pool_size, members, loads);
+    let order = ranks.map(|rank| (ranked.weights()[rank as usize], rank));
+    let bits = usize::BITS - (loads.len().max(1) - 1).leading_zeros();
+    if ranked.total().leading_zeros() >= bits {
+        pour_packed(packed, filled, order, pool_size, members, loads, bits);
+    } else {
+        pour(open, filled, order, pool_size, members, loads);
+    }
 }
 
 /// Alg. 1 over any weights with a total order: members and loads of every pool.
@@ -53,7 +63,7 @@ where
     pour(
         &mut Vec::new(),
         &mut vec![0; pools],
-        &mut order.into_iter(),
+        order.into_iter(),
         pool_size,
         &mut members,
         &mut loads,
@@ -61,11 +71,41 @@ where
     (members, loads)
 }
 
+/// As [`pour`], where a load and a pool fit one word: one comparison orders (load, pool).
+fn pour_packed(
+    open: &mut Vec<u64>,
+    filled: &mut [u32],
+    order: impl Iterator<Item = (u64, u32)>,
+    pool_size: usize,
+    members: &mut [u32],
+    loads: &mut [u64],
+    bits: u32,
+) {
+    let low = (1u64 << bits) - 1;
+    open.clear();
+    open.extend(0..loads.len() as u64);
+    let mut heap = BinaryHeap::from_vec_cmp(std::mem::take(open), MinComparator);
+    for (weight, index) in order {
+        let mut lightest = heap
+            .peek_mut()
+            .expect("K pools of P slots for K*P sequences");
+        let pool = (*lightest & low) as usize;
+        *lightest += weight << bits;
+        members[pool * pool_size + filled[pool] as usize] = index;
+        filled[pool] += 1;
+        if filled[pool] as usize == pool_size {
+            loads[pool] = *lightest >> bits;
+            PeekMut::pop(lightest);
+        }
+    }
+    *open = heap.into_vec();
+}
+
 /// The loop of Alg. 1: the next of `order`, heaviest first, goes to the lightest open pool.
 fn pour<Load>(
     open: &mut Vec<(Load, u32)>,
     filled: &mut [u32],
-    order: &mut dyn Iterator<Item = (Load, u32)>,
+    order: impl Iterator<Item = (Load, u32)>,
     pool_size: usize,
     members: &mut [u32],
     loads: &mut [Load],

@@ -24,7 +24,9 @@ impl Pools {
         for size in sizes {
             end += size;
             self.first.push(end as u32);
-            self.scale.push((largest / size) as u64);
+            // Divisions show where a window is placed in microseconds.
+            let scale = if size == largest { 1 } else { largest / size };
+            self.scale.push(scale as u64);
         }
         self.members.clear();
         self.members.resize(end, 0);

@@ -15,7 +15,8 @@ pub(super) struct Ranked {
     weights: Vec<u64>,
     /// Sequence of every rank.
     ids: Vec<u32>,
-    /// `heaviest[n]`: sum of the n heaviest.
+    total: u64,
+    /// `heaviest[n]`: sum of the n heaviest; empty until [`Self::sum_up`].
     heaviest: Vec<u64>,
 }
 
@@ -49,6 +50,13 @@ impl Ranked {
                 .extend(self.pairs.iter().map(|&(weight, _)| weight));
             self.ids.extend(self.pairs.iter().map(|&(_, id)| id));
         }
+        self.total = total;
+        self.heaviest.clear();
+        Ok(())
+    }
+
+    /// Adds up weights by rank, for [`Self::heaviest`] and what rests on it.
+    pub(super) fn sum_up(&mut self) {
         self.heaviest.clear();
         self.heaviest.push(0);
         let mut sum = 0;
@@ -56,7 +64,6 @@ impl Ranked {
             sum += weight;
             sum
         }));
-        Ok(())
     }
 
     /// Number of sequences.
@@ -76,7 +83,7 @@ impl Ranked {
 
     /// Work of all.
     pub(super) fn total(&self) -> u64 {
-        self.heaviest[self.len()]
+        self.total
     }
 
     /// Sum of the `count` heaviest.

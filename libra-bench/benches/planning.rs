@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["--icount-list"] => {
-            for case in cases() {
+            for case in cases(|_| true) {
                 println!("{}", case.name);
             }
             ExitCode::SUCCESS
@@ -141,16 +141,39 @@ fn pools_of(
     }
 }
 
-/// Windows at both of the paper's shapes, from both kinds of corpus, with B at 256K and at 1M, and H.
-fn windows(small_block: u32, large_block: u32, shards: u32) -> [Window; 4] {
-    let small = WindowShape::new(256 << 10, 128, 16, 8, 8).expect("a legal shape");
-    let large = WindowShape::new(1 << 20, 32, 16, 16, 8).expect("a legal shape");
-    [
-        pools_of("256k", KERNEL, &small, (small_block, shards)),
-        pools_of("1m", KERNEL, &large, (large_block, shards)),
-        pools_of("256k_drawn", DRAWN_256K, &small, (small_block, shards)),
-        pools_of("1m_drawn", DRAWN_1M, &large, (large_block, shards)),
-    ]
+/// Windows at both of the paper's shapes, from both kinds of corpus: name, corpus, and whether it is
+/// the large shape.
+const PLACED: [(&str, &str, bool); 4] = [
+    ("256k", KERNEL, false),
+    ("1m", KERNEL, true),
+    ("256k_drawn", DRAWN_256K, false),
+    ("1m_drawn", DRAWN_1M, true),
+];
+
+/// One of [`PLACED`], with B for either shape, and H.
+fn placed_window(
+    (name, corpus, large): (&'static str, &str, bool),
+    [small_block, large_block]: [u32; 2],
+    shards: u32,
+) -> Window {
+    let shape = if large {
+        WindowShape::new(1 << 20, 32, 16, 16, 8)
+    } else {
+        WindowShape::new(256 << 10, 128, 16, 8, 8)
+    };
+    let block = if large { large_block } else { small_block };
+    let shape = shape.expect("a legal shape");
+    pools_of(name, corpus, &shape, (block, shards))
+}
+
+/// Where the paper places tiles: B at 256K and at 1M, and H.
+fn in_tiles(window: (&'static str, &str, bool)) -> Window {
+    placed_window(window, [4096, 8192], 2)
+}
+
+/// As [`in_tiles`], one shard a KV head.
+fn in_runs(window: (&'static str, &str, bool)) -> Window {
+    placed_window(window, [4096, 16384], 8)
 }
 
 /// A body with its own state: one call does the whole job once.
@@ -284,23 +307,37 @@ fn vrsp_cases(corpus: &str, sequences: u64, name: &str) -> ([Case; 3], Vec<u64>)
     (cases, work)
 }
 
-fn cases() -> Vec<Case> {
+/// What the names of cases begin with, by what has to be made for them.
+const VRSP_NAMES: [&str; 3] = ["sort", "vrsp", "certified"];
+const TILE_NAMES: [&str; 3] = ["placement_literal", "placement", "plan_and_encode"];
+
+/// The cases that `wanted` names; only their windows are made.
+fn cases(wanted: impl Fn(&str) -> bool) -> Vec<Case> {
+    let any =
+        |kinds: &[&str], name: &str| kinds.iter().any(|kind| wanted(&format!("{kind}_{name}")));
     let mut cases = Vec::new();
     for (corpus, sequences, name) in GROUPED {
-        cases.extend(vrsp_cases(corpus, sequences, name).0);
+        if any(&VRSP_NAMES, name) {
+            cases.extend(vrsp_cases(corpus, sequences, name).0);
+        }
     }
-    for window in windows(4096, 8192, 2) {
-        cases.extend(placement_cases(window));
+    for window in PLACED {
+        if any(&TILE_NAMES, window.0) {
+            cases.extend(placement_cases(in_tiles(window)));
+        }
     }
-    for window in windows(4096, 16384, 8) {
-        let [_, runs] = runs_cases(window);
-        cases.push(runs);
+    for window in PLACED {
+        if any(&["runs"], window.0) {
+            let [_, runs] = runs_cases(in_runs(window));
+            cases.push(runs);
+        }
     }
+    cases.retain(|case| wanted(&case.name));
     cases
 }
 
 fn run_case(name: &str, times: u64) -> ExitCode {
-    let Some(mut case) = cases().into_iter().find(|case| case.name == name) else {
+    let Some(mut case) = cases(|wanted| wanted == name).pop() else {
         eprintln!("error: no case {name:?}; --icount-list names them");
         return ExitCode::from(2);
     };
@@ -371,7 +408,8 @@ fn report() -> ExitCode {
             );
         }
     }
-    for (window, least) in windows(4096, 8192, 2)
+    for (window, least) in PLACED
+        .map(in_tiles)
         .into_iter()
         .zip([15.0, 20.0, 15.0, 20.0])
     {
@@ -414,7 +452,7 @@ fn report() -> ExitCode {
             0,
         );
     }
-    for window in windows(4096, 16384, 8) {
+    for window in PLACED.map(in_runs) {
         let wrong = window.pools.iter().filter(|pool| runs_wrong(pool)).count();
         let repeat = window.pools.len();
         let mut cases = runs_cases(window);

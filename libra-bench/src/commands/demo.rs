@@ -47,7 +47,7 @@ pub(super) fn run(context: &Context, window: u64) -> Outcome {
     let mut done = Planned::default();
     done.add(&planned, pools.into_iter().map(|(case, _)| case).collect());
     add_summary(context, &mut report, &done);
-    report.reproduce(line(&words(&source, &settings, 1)));
+    report.reproduce(line(&words("plan", &source, &settings, 1)));
 
     let small = PlanArgs {
         q_heads: Some(8),

@@ -57,7 +57,7 @@ pub(super) fn run(
     }
     drop(progress);
 
-    let mut words = words(&source, &settings, count);
+    let mut words = words("plan", &source, &settings, count);
     if let Some(directory) = output {
         words.extend(["-o".to_owned(), super::typed(directory)]);
     }
@@ -135,13 +135,18 @@ fn provenance(source: &Source, settings: &Settings, case: &PoolCase) -> String {
         skip_windows: case.window,
         ..settings.clone()
     };
-    let command = line(&words(source, &one, 1));
+    let command = line(&words("plan", source, &one, 1));
     format!("{PROGRAM}: {command}; pool {}", case.pool)
 }
 
-/// The words of a `plan` command.
-pub(super) fn words(source: &Source, settings: &Settings, windows: u64) -> Vec<String> {
-    let mut words = vec!["plan".to_owned()];
+/// The words of a command that plans windows.
+pub(super) fn words(
+    command: &str,
+    source: &Source,
+    settings: &Settings,
+    windows: u64,
+) -> Vec<String> {
+    let mut words = vec![command.to_owned()];
     words.extend(source.words());
     if windows != 1 {
         words.extend(["--windows".to_owned(), format_count(windows)]);

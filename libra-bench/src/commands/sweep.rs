@@ -3,14 +3,15 @@
 use clap::Parser;
 use serde_json::{Value, json};
 
+use super::plan::{config, line, words};
 use super::{Context, Outcome, code};
 use crate::cli::{ClusterArgs, Over, PlanArgs, WindowArgs, WorkloadArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::measure::{Source, SweepCase, combination};
-use crate::preset::{Settings, command_line};
+use crate::preset::Settings;
 use crate::report::{Column, Report, Table};
-use crate::units::{format_bytes, format_count};
+use crate::units::format_bytes;
 
 /// Combinations of one sweep.
 const MOST_COMBINATIONS: usize = 10_000;
@@ -49,7 +50,8 @@ pub(super) fn run(
     for one in &combinations {
         let window = one.settings.shapes()?.window;
         // Each pool is planned as asked for, and by Algorithm 2.
-        pools = pools.saturating_add(2 * u64::from(window.pools()) * count);
+        let planned = count.saturating_mul(2 * u64::from(window.pools()));
+        pools = pools.saturating_add(planned);
     }
     let progress = context.progress("planned", pools);
     let mut rows = Vec::new();
@@ -69,23 +71,14 @@ pub(super) fn run(
     }
     drop(progress);
 
-    let mut words = vec!["sweep".to_owned()];
-    words.extend(source.words());
-    if count != 1 {
-        words.extend(["--windows".to_owned(), format_count(count)]);
-    }
-    words.extend(base.flags());
+    let mut words = words("sweep", &source, &base, count);
     for over in over {
         words.extend(["--over".to_owned(), over.to_string()]);
     }
     words.extend(super::global_flags(&context.global));
-    let words = words.iter().map(String::as_str);
-    let line = command_line(std::iter::once("libra-bench").chain(words));
-    let mut report = Report::new("sweep", line);
+    let mut report = Report::new("sweep", line(&words));
     report.seed = Some(base.seed);
-    report.config = base.json();
-    report.config["lengths"] = json!(source.name());
-    report.config["windows"] = json!(count);
+    report.config = config(&source, &base, count);
     report.config["over"] = json!(over.iter().map(Over::to_string).collect::<Vec<_>>());
     report.header();
     report.note(base.line());

@@ -12,6 +12,7 @@
 //! partitioning with λ − 1 (Çatalyürek and Aykanat, 1999).
 
 use crate::ids::SampleId;
+use crate::lengths::first_where;
 use crate::mask::Mask;
 use crate::plan::PoolPlan;
 
@@ -146,26 +147,12 @@ fn tokens_read(plan: &PoolPlan, sample: SampleId, width: u64, heaviest: u64) -> 
         }
         let left = all - done;
         // The last token that is not done reads itself and all before: Φ(x) ≥ left.
-        read += u64::from(partition(len, |x| {
-            u128::from(plan.mask.cum_pairs(len, x)) * u128::from(width) < left
+        read += u64::from(first_where(0..len, |x| {
+            u128::from(plan.mask.cum_pairs(len, x)) * u128::from(width) >= left
         }));
         done += u128::from(heaviest);
     }
     read.saturating_sub(len.into())
-}
-
-/// The first of `0..=end` at which `below` no longer holds.
-fn partition(end: u32, below: impl Fn(u32) -> bool) -> u32 {
-    let (mut low, mut high) = (0, end);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if below(middle) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
 }
 
 fn saturated(bytes: u128) -> u64 {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::pieces::{Free, Pieces};
 use super::{Run, Task};
 use crate::ids::WorkerId;
+use crate::lengths::first_where;
 
 /// Rooms of at most one part in this of a target are left for the end: a little work needs as many
 /// keys as a full room's.
@@ -451,15 +452,9 @@ fn bytes(task: &Task<'_>, pieces: &Pieces, way: Way, line: &Line, work: u64, hel
 /// The lowest position from which on the free tokens hold at most `work`, rounded up to the grain;
 /// their end where even that is too much.
 fn cut(task: &Task<'_>, sample: u32, free: Free, work: u64) -> u32 {
-    let (mut low, mut high) = (free.start, free.end);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if task.work(sample, middle, free.end) <= work {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    let low = first_where(free.start..free.end, |start| {
+        task.work(sample, start, free.end) <= work
+    });
     if low == free.start {
         return low;
     }

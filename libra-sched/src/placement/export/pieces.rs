@@ -2,6 +2,7 @@
 
 use super::Task;
 use crate::ids::SampleId;
+use crate::lengths::first_where;
 
 /// The part of a sample in one fragment.
 #[derive(Clone, Copy, Debug)]
@@ -261,15 +262,7 @@ fn lowest(
 ) -> u32 {
     let offset = task.problem.pool.starts()[sample as usize];
     let grain = task.grain(sample, end - 1);
-    let (mut low, mut high) = (start, end);
-    while low < high {
-        let middle = low + (high - low).div_ceil(2);
-        if too_much(middle) {
-            high = middle - 1;
-        } else {
-            low = middle;
-        }
-    }
+    let low = first_where(start + 1..end + 1, too_much) - 1;
     ((offset + low) / grain * grain)
         .saturating_sub(offset)
         .max(start)

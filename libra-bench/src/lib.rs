@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+#[allow(dead_code)]
+mod baseline;
 mod cli;
 mod commands;
 mod failure;
@@ -15,6 +17,8 @@ mod measured;
 mod preset;
 mod progress;
 mod report;
+#[allow(dead_code)]
+mod simulate;
 mod store;
 
 pub mod exit;

@@ -355,13 +355,17 @@ impl RankProgram {
     /// Query–key pairs × heads of one chunk.
     #[must_use]
     pub fn pairs(&self, chunk_heads: u32) -> u64 {
-        let pairs = |e: &Entry| {
-            let above = e.above as usize..(e.above + e.above_count) as usize;
-            let above: u64 = self.ancestors[above].iter().map(|a| u64::from(a.len)).sum();
-            let own = self.mask.pairs(e.len, e.position..e.position + e.rows);
-            own + above * u64::from(e.rows)
-        };
-        self.entries.iter().map(pairs).sum::<u64>() * u64::from(chunk_heads)
+        let pairs: u64 = self.entries.iter().map(|entry| self.pairs_of(entry)).sum();
+        pairs * u64::from(chunk_heads)
+    }
+
+    /// Query–key pairs of one head of `entry`.
+    #[must_use]
+    pub fn pairs_of(&self, entry: &Entry) -> u64 {
+        let above = entry.above as usize..(entry.above + entry.above_count) as usize;
+        let above: u64 = self.ancestors[above].iter().map(|a| u64::from(a.len)).sum();
+        let queries = entry.position..entry.position + entry.rows;
+        self.mask.pairs(entry.len, queries) + above * u64::from(entry.rows)
     }
 
     /// Query heads that chunk `chunk` of `entry` computes.

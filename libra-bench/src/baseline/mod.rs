@@ -1,0 +1,46 @@
+//! What others do with the same window, as programs of the same simulator.
+
+use std::ops::Range;
+
+use libra_sched::PoolPlan;
+
+use crate::simulate::program::Program;
+
+/// One window as one method runs it.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    /// Its name in tables and on the command line.
+    pub(crate) method: &'static str,
+    /// Whether every step trains on the samples of its own window, as without the method.
+    pub(crate) step_equivalent: bool,
+    /// Groups of workers that run one after the other or side by side.
+    pub(crate) groups: Vec<Group>,
+}
+
+/// Workers that wait for each other within a layer, and what they do.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Gradient-accumulation index at which it runs.
+    pub(crate) ga: u32,
+    /// Data-parallel replicas whose workers take part, in order: worker w of the group is worker w mod CP of replica
+    /// `replicas.start` + w div CP.
+    pub(crate) replicas: Range<u32>,
+    /// Tokens of each worker, for the layers that are not attention.
+    pub(crate) tokens: Vec<u64>,
+    /// What they do.
+    pub(crate) work: Work,
+}
+
+/// What a group does in a layer.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    /// A plan, run by the executor.
+    Plan(Box<PoolPlan>),
+    /// Steps that no plan describes.
+    Steps {
+        /// Forward.
+        forward: Program,
+        /// Backward.
+        backward: Program,
+    },
+}

@@ -41,7 +41,7 @@ impl Preset {
     }
 
     /// Its values.
-    fn settings(self) -> Settings {
+    pub(crate) fn settings(self) -> Settings {
         let paper = Settings {
             preset: self,
             seed: 7,

@@ -1,4 +1,17 @@
 //! What others do with the same window, as programs of the same simulator.
+//!
+//! A [`Method`](method::Method) makes a [`Schedule`] of a window: groups of workers, and for each a plan or, where no plan describes it,
+//! steps. Every file has one method or what several share.
+
+mod libra;
+pub(crate) mod method;
+mod pools;
+mod ulysses;
+
+#[cfg(test)]
+mod check;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 

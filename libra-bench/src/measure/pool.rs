@@ -86,15 +86,7 @@ pub(crate) fn scaled_pool(
 
     let heads = ulysses_heads(&shapes.heads, cp).map_err(Failure::Ulysses)?;
     let layout = TokenLayout::new(settings.layout, 1, tokens, cp)?;
-    let ulysses = PlanConfig {
-        block_tokens: tokens,
-        placer: Placer::HeadShard,
-        // A worker of Ulysses reads whole samples.
-        kv_fetch: KvFetch::Whole,
-        kv_route: KvRoute::Direct,
-        max_recv_bytes: None,
-        ..config
-    };
+    let ulysses = ulysses_config(&config, tokens);
     let plans: Result<Vec<PoolPlan>, Error> = (0..slots as usize)
         .map(|slot| {
             let one =
@@ -149,8 +141,21 @@ fn scaled(lengths: &PackedLengths, scale: u32) -> Result<PackedLengths, Error> {
     PackedLengths::new(tokens.into(), (0..lengths.sequences()).map(sequence))
 }
 
+/// How Ulysses plans one sequence of `tokens` tokens.
+pub(crate) const fn ulysses_config(config: &PlanConfig, tokens: u32) -> PlanConfig {
+    PlanConfig {
+        block_tokens: tokens,
+        placer: Placer::HeadShard,
+        // A worker of Ulysses reads whole samples.
+        kv_fetch: KvFetch::Whole,
+        kv_route: KvRoute::Direct,
+        max_recv_bytes: None,
+        ..*config
+    }
+}
+
 /// One shard a worker, and as many chunks of it as there may be, up to Libra's.
-fn ulysses_heads(heads: &HeadSplit, cp: u32) -> Result<HeadSplit, Error> {
+pub(crate) fn ulysses_heads(heads: &HeadSplit, cp: u32) -> Result<HeadSplit, Error> {
     let split = |chunks| {
         HeadSplit::new(
             heads.q_heads(),

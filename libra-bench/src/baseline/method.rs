@@ -1,0 +1,156 @@
+//! The methods by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use libra_sched::{Error, PackedLengths};
+
+use super::{Schedule, libra, ulysses};
+use crate::failure::Failure;
+use crate::preset::Shapes;
+
+/// What can be done with a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Method {
+    /// Head shards over the CP workers of every sequence.
+    Ulysses,
+    /// Algorithm 2 in pools of arrival order, nothing overlapped.
+    Tap,
+    /// Likewise, in pools by Algorithm 1.
+    TapVrsp,
+    /// Likewise, and chunks of heads overlap: all of the paper.
+    Paper,
+    /// Certified pools, divisible runs, ranges of keys, each once a node.
+    Libra,
+    /// Algorithm 2 over all replicas at once.
+    DistCa,
+}
+
+/// What `--method` takes.
+const LEGAL: &str = "all, ulysses, tap, tap+vrsp, paper, libra, distca";
+
+impl Method {
+    /// Every method, in the order of tables.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Ulysses,
+        Self::Tap,
+        Self::TapVrsp,
+        Self::Paper,
+        Self::Libra,
+        Self::DistCa,
+    ];
+
+    /// Its name in tables and on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Ulysses => "ulysses",
+            Self::Tap => "tap",
+            Self::TapVrsp => "tap+vrsp",
+            Self::Paper => "paper",
+            Self::Libra => "libra",
+            Self::DistCa => "distca",
+        }
+    }
+
+    /// Names with commas between them, or `all`; each method once, in the order given.
+    pub(crate) fn list(text: &str) -> Result<Vec<Self>, Error> {
+        let mut methods = Vec::new();
+        for name in text.split(',') {
+            let named = match name.trim() {
+                "all" => Self::ALL.to_vec(),
+                name => vec![name.parse()?],
+            };
+            let new: Vec<Self> = (named.into_iter())
+                .filter(|method| !methods.contains(method))
+                .collect();
+            methods.extend(new);
+        }
+        Ok(methods)
+    }
+
+    /// Whether every step trains on the samples of its own window.
+    pub(crate) const fn is_step_equivalent(self) -> bool {
+        true
+    }
+
+    /// What it does with `window`, whose sequences are in arrival order.
+    ///
+    /// # Errors
+    /// Another number of sequences than the shapes', or shapes that the method cannot run.
+    pub(crate) fn schedule(
+        self,
+        window: &PackedLengths,
+        shapes: &Shapes,
+    ) -> Result<Schedule, Failure> {
+        let (found, expected) = (window.sequences(), shapes.window.gbs() as usize);
+        if found != expected {
+            let why = "GBS";
+            return Err(Error::SequenceCount {
+                found,
+                expected,
+                why,
+            }
+            .into());
+        }
+        let groups = match self {
+            Self::Ulysses => ulysses::groups(window, shapes)?,
+            Self::Tap => libra::tap(window, shapes)?,
+            Self::TapVrsp => libra::tap_vrsp(window, shapes)?,
+            Self::Paper => libra::paper(window, shapes)?,
+            Self::Libra => libra::libra(window, shapes)?,
+            Self::DistCa => libra::distca(window, shapes)?,
+        };
+        Ok(Schedule {
+            method: self.name(),
+            step_equivalent: self.is_step_equivalent(),
+            groups,
+        })
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let named = Self::ALL.into_iter().find(|method| method.name() == text);
+        named.ok_or_else(|| Error::UnknownName {
+            what: "method",
+            value: text.to_owned(),
+            legal: LEGAL,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_is_known_by_its_name_and_listed_as_legal() {
+        let names: Vec<&str> = Method::ALL.iter().map(|method| method.name()).collect();
+        assert_eq!(LEGAL, format!("all, {}", names.join(", ")));
+        for method in Method::ALL {
+            assert_eq!(method.name().parse(), Ok(method));
+        }
+    }
+
+    #[test]
+    fn a_list_has_each_method_once_in_the_order_given() {
+        let methods = Method::list("paper, ulysses,paper").expect("known");
+        assert_eq!(methods, [Method::Paper, Method::Ulysses]);
+        let all = Method::list("libra,all").expect("known");
+        assert_eq!((all[0], all.len()), (Method::Libra, Method::ALL.len()));
+        let error = Method::list("libra,lyra").expect_err("unknown");
+        assert!(
+            error
+                .to_string()
+                .starts_with("method \"lyra\" is unknown; one of all, ")
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Groups of workers that run a plan: pools of sequences, planned side by side.
+
+use libra_sched::plan::{Scratch, plan_pool_measured};
+use libra_sched::vrsp::SequencePlacement;
+use libra_sched::{PackedLengths, PoolId, SequenceId, TokenLayout, WindowShape};
+use rayon::prelude::*;
+
+use super::{Group, Work};
+use crate::failure::Failure;
+use crate::preset::Shapes;
+
+/// Sequences that share a pool, in slot order; the first of them runs at position `first` of the step: at
+/// gradient-accumulation index `first` div DP, from replica `first` mod DP on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pool {
+    pub(super) first: usize,
+    pub(super) members: Vec<SequenceId>,
+}
+
+/// Pools of `size` sequences in arrival order.
+pub(super) fn in_arrival_order(sequences: usize, size: usize) -> Vec<Pool> {
+    let pool = |first| Pool {
+        first,
+        members: (first..first + size).map(SequenceId::new).collect(),
+    };
+    (0..sequences).step_by(size).map(pool).collect()
+}
+
+/// Pools of a placement, in its order.
+pub(super) fn as_placed(placement: &SequencePlacement) -> Vec<Pool> {
+    let pool = |pool| Pool {
+        first: placement.first(pool),
+        members: placement.members(pool).to_vec(),
+    };
+    (0..placement.pools()).map(PoolId::new).map(pool).collect()
+}
+
+/// Plans every pool as `shapes` say. Pools are planned in parallel; the answer does not depend on it.
+pub(super) fn planned(
+    window: &PackedLengths,
+    shapes: &Shapes,
+    pools: &[Pool],
+) -> Result<Vec<Group>, Failure> {
+    let groups: Vec<Result<Group, Failure>> = pools
+        .par_iter()
+        .map_init(Scratch::default, |scratch, pool| {
+            let lengths = window.select(&pool.members)?;
+            let layout = shapes.layout_of(lengths.sequences())?;
+            let speeds = shapes.speeds_of(lengths.sequences());
+            let measured = shapes.measured(speeds.as_ref());
+            let (heads, config) = (&shapes.heads, &shapes.plan);
+            let plan = plan_pool_measured(scratch, &lengths, &layout, heads, config, measured)?;
+            Ok(group(
+                &shapes.window,
+                pool.first,
+                Work::Plan(Box::new(plan)),
+                &layout,
+            ))
+        })
+        .collect();
+    // In order, so that the first error does not depend on threads.
+    groups.into_iter().collect()
+}
+
+/// The workers of `layout`, a sequence a replica from position `first` of the step on.
+pub(super) fn group(shape: &WindowShape, first: usize, work: Work, layout: &TokenLayout) -> Group {
+    let (position, dp) = (first as u32, shape.dp());
+    let start = position % dp;
+    Group {
+        ga: position / dp,
+        replicas: start..start + layout.slots(),
+        tokens: held_tokens(layout),
+        work,
+    }
+}
+
+/// Tokens that each worker holds, padding included: layers that are not attention compute it too.
+fn held_tokens(layout: &TokenLayout) -> Vec<u64> {
+    let mut tokens = vec![0; layout.workers() as usize];
+    for slot in 0..layout.slots() {
+        for fragment in layout.fragments(slot) {
+            for tensor in 0..layout.tensor() {
+                let worker = layout.worker(slot, fragment.rank, tensor).index();
+                tokens[worker] += u64::from(fragment.end - fragment.start);
+            }
+        }
+    }
+    tokens
+}

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use libra_sched::{Error, PackedLengths};
+use libra_sched::{Error, LayoutKind, PackedLengths};
 
-use super::{Schedule, libra, ulysses};
+use super::ring::Sharding;
+use super::{Schedule, all_gather, libra, ring, ulysses};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
@@ -24,20 +25,36 @@ pub(crate) enum Method {
     Libra,
     /// Algorithm 2 over all replicas at once.
     DistCa,
+    /// Ring attention over contiguous shards.
+    Ring,
+    /// Ring attention over shards in zigzag.
+    ZigzagRing,
+    /// Ring attention, every sample in zigzag.
+    DocZigzag,
+    /// Keys of whole samples at every worker that meets them.
+    AllGather,
 }
 
+const CONTIGUOUS: Sharding = Sharding::Sequence(LayoutKind::Contiguous);
+const ZIGZAG: Sharding = Sharding::Sequence(LayoutKind::Zigzag);
+
 /// What `--method` takes.
-const LEGAL: &str = "all, ulysses, tap, tap+vrsp, paper, libra, distca";
+const LEGAL: &str = "all, ulysses, tap, tap+vrsp, paper, libra, distca, ring, zigzag-ring, doc-zigzag, \
+                     all-gather";
 
 impl Method {
     /// Every method, in the order of tables.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Ulysses,
         Self::Tap,
         Self::TapVrsp,
         Self::Paper,
         Self::Libra,
         Self::DistCa,
+        Self::Ring,
+        Self::ZigzagRing,
+        Self::DocZigzag,
+        Self::AllGather,
     ];
 
     /// Its name in tables and on the command line.
@@ -49,6 +66,10 @@ impl Method {
             Self::Paper => "paper",
             Self::Libra => "libra",
             Self::DistCa => "distca",
+            Self::Ring => "ring",
+            Self::ZigzagRing => "zigzag-ring",
+            Self::DocZigzag => "doc-zigzag",
+            Self::AllGather => "all-gather",
         }
     }
 
@@ -99,6 +120,10 @@ impl Method {
             Self::Paper => libra::paper(window, shapes)?,
             Self::Libra => libra::libra(window, shapes)?,
             Self::DistCa => libra::distca(window, shapes)?,
+            Self::Ring => ring::groups(window, shapes, CONTIGUOUS)?,
+            Self::ZigzagRing => ring::groups(window, shapes, ZIGZAG)?,
+            Self::DocZigzag => ring::groups(window, shapes, Sharding::Document)?,
+            Self::AllGather => all_gather::groups(window, shapes)?,
         };
         Ok(Schedule {
             method: self.name(),

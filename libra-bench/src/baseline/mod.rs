@@ -3,9 +3,13 @@
 //! A [`Method`](method::Method) makes a [`Schedule`] of a window: groups of workers, and for each a plan or, where no plan describes it,
 //! steps. Every file has one method or what several share.
 
+mod all_gather;
 mod libra;
 pub(crate) mod method;
+mod pieces;
 mod pools;
+mod ring;
+mod steps;
 mod ulysses;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use libra_exec::{ExecError, Failure as ExecFailure};
 use libra_sched::{DecodeError, WorkerId};
 
 use crate::exit;
+use crate::simulate::ClusterError;
 use crate::units::format_bytes;
 use crate::workload::{DistributionError, InputError, PackError, bundled};
 
@@ -72,6 +73,19 @@ pub(crate) enum Failure {
     /// Values of `--over` that are not those of a flag, or too many of them.
     #[error("--over: {0}")]
     Over(String),
+    /// A cluster file or a kernel table.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Plans for nodes that the cluster does not have.
+    #[error("--gpus-per-node {asked}: nodes of the cluster {cluster} have {gpus} GPUs")]
+    NodeSize {
+        /// What was asked for.
+        asked: u32,
+        /// The cluster.
+        cluster: String,
+        /// GPUs of its nodes.
+        gpus: u32,
+    },
     /// A plan file that cannot be read.
     #[error("{}: cannot be read", path.display())]
     Read {

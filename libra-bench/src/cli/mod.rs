@@ -1,6 +1,7 @@
 //! The command line.
 
 mod args;
+mod simulate;
 mod values;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
 pub(crate) use args::{ClusterArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
+pub(crate) use simulate::SimulateArgs;
 pub(crate) use values::{Backend, Dtype, Format, Over, Pack, Placement, ProxyKind, Route};
 
 use crate::progress::ProgressMode;
@@ -131,6 +133,22 @@ pub(crate) enum Command {
         /// A flag and the values it takes in turn, as H=1,2,4,8; all combinations where given several times
         #[arg(long, value_name = "FLAG=V,V", help_heading = "Plan")]
         over: Vec<Over>,
+    },
+    /// Simulate training steps on a cluster, several methods side by side
+    ///
+    /// Every message and every attention call of every worker is simulated, as the executor would run them. What
+    /// links, GPUs and the rest of the model take is in a cluster file.
+    Simulate {
+        #[command(flatten)]
+        workload: WorkloadArgs,
+        #[command(flatten)]
+        windows: WindowArgs,
+        #[command(flatten)]
+        cluster: ClusterArgs,
+        #[command(flatten)]
+        plan: PlanArgs,
+        #[command(flatten)]
+        simulate: SimulateArgs,
     },
     /// Show a plan for people
     Show {

@@ -7,6 +7,7 @@ mod doctor;
 mod plan;
 mod run;
 mod show;
+mod simulate;
 mod sweep;
 
 use std::io::{self, IsTerminal};
@@ -72,6 +73,13 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
             plan,
             over,
         } => sweep::run(context, workload, windows, cluster, plan, over),
+        Command::Simulate {
+            workload,
+            windows,
+            cluster,
+            plan,
+            simulate,
+        } => simulate::run(context, workload, windows, cluster, plan, simulate),
         Command::Show {
             file,
             worker,

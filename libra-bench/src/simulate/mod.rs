@@ -1,3 +1,23 @@
 //! The time model: programs of workers on a cluster that exists on paper only.
+//!
+//! A [`cluster`] file says what links and GPUs do. [`kernel`] turns attention into time, [`fabric`] workers into ports,
+//! [`engine`] runs one program over them, [`group`] one layer of a group, [`step`] all groups of a window, [`windows`] all
+//! windows of several methods.
 
+pub(crate) mod cluster;
+mod cluster_error;
+pub(crate) mod engine;
+pub(crate) mod fabric;
+pub(crate) mod group;
+pub(crate) mod jitter;
+pub(crate) mod kernel;
+pub(crate) mod pipeline;
 pub(crate) mod program;
+pub(crate) mod step;
+pub(crate) mod trace;
+pub(crate) mod windows;
+
+pub(crate) use cluster_error::ClusterError;
+
+#[cfg(test)]
+mod tests;

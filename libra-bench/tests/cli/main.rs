@@ -5,7 +5,9 @@ mod errors;
 mod plans;
 mod readable;
 mod results;
+mod simulate;
 mod sweep;
+mod traces;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,0 +1,36 @@
+//! Flags of `simulate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use libra_sched::BackwardMode;
+
+use super::values::backward_modes;
+use crate::baseline::method::Method;
+
+/// On what is simulated, and what.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Simulate")]
+pub(crate) struct SimulateArgs {
+    /// The machines: h200, h100 or a cluster file in TOML
+    #[arg(long, value_name = "CLUSTER", default_value = "h200")]
+    pub(crate) cluster: String,
+    /// Methods to compare, with commas between them, or all
+    #[arg(long, value_name = "METHODS", default_value = "ulysses,paper,libra", value_parser = methods)]
+    pub(crate) method: Methods,
+    /// What stays with a worker from forward to backward
+    #[arg(long, default_value = "recompute", value_parser = backward_modes())]
+    pub(crate) backward: BackwardMode,
+    /// Write timelines of every method's slowest group in the first window, as Chrome trace events
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+/// Each once, in the order given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Methods(pub(crate) Vec<Method>);
+
+fn methods(text: &str) -> Result<Methods, String> {
+    let methods = Method::list(text).map_err(|error| error.to_string())?;
+    Ok(Methods(methods))
+}

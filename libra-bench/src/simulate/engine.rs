@@ -1,0 +1,367 @@
+//! One program on its workers' ports: what happens when.
+//!
+//! Ports serve one message after the other, in the order in which first bytes come to them. A message leaves when its
+//! sender starts it, whether its receiver is there or not, as the executor sends. It passes its ports without being
+//! stored in between: each begins with the first byte and ends no sooner than the one before. What waits before a port
+//! keeps no other busy.
+//!
+//! Sharing a port fairly among all its messages instead would finish an exchange at the same time, since a port is busy
+//! for as long either way and workers wait for whole exchanges; it costs a new rate for every message at every event,
+//! where this costs a heap operation. So a symmetric all-to-all ends when its ports have moved their bytes.
+//!
+//! Complexity: O(n log n) time for n messages and steps, O(n) memory. Times are whole nanoseconds; of what happens at
+//! once, messages come first in the order in which they set out, then workers in theirs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::fabric::{Class, Fabric, Path};
+use super::program::{Program, Step};
+
+/// How one worker fared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WorkerTimes {
+    /// End of its last step.
+    pub(crate) finish_ns: u64,
+    /// In attention.
+    pub(crate) compute_ns: u64,
+    /// In waits.
+    pub(crate) exposed_ns: u64,
+    /// Bytes sent, by [`Class`].
+    pub(crate) sent_bytes: [u64; Class::COUNT],
+    /// Bytes received.
+    pub(crate) received_bytes: [u64; Class::COUNT],
+    /// Its messages at its ports, by [`Lane`]: node out, node in, NIC out, NIC in.
+    pub(crate) port_ns: [u64; 4],
+}
+
+impl WorkerTimes {
+    /// Time of its busiest port.
+    pub(crate) fn comm_ns(&self) -> u64 {
+        self.port_ns.into_iter().max().unwrap_or(0)
+    }
+}
+
+/// What a worker does at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// Port to the node.
+    NodeOut,
+    /// Port from the node.
+    NodeIn,
+    /// Port to other nodes.
+    NicOut,
+    /// Port from other nodes.
+    NicIn,
+    /// Attention, and waits for messages.
+    Compute,
+}
+
+/// What a span is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Attention of a chunk.
+    Compute(u32),
+    /// Waiting for an exchange.
+    Wait(u32),
+    /// A message to (out) or from (in) a peer.
+    Message {
+        /// Of which exchange.
+        exchange: u32,
+        /// The other worker.
+        peer: u32,
+        /// Its size.
+        bytes: u64,
+    },
+}
+
+/// Something that took time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Who.
+    pub(crate) worker: u32,
+    /// Where.
+    pub(crate) lane: Lane,
+    /// What.
+    pub(crate) what: What,
+    /// From.
+    pub(crate) begin_ns: u64,
+    /// To.
+    pub(crate) end_ns: u64,
+}
+
+/// Runs `program` over `fabric`; `compute_ns` has the time of every worker's computes. Spans go to `record`.
+///
+/// # Panics
+/// If some worker waits for a message that nobody sends.
+pub(crate) fn run(
+    program: &Program,
+    fabric: &Fabric,
+    compute_ns: &[Vec<u64>],
+    record: Option<&mut Vec<Span>>,
+) -> Vec<WorkerTimes> {
+    let mut engine = Engine::new(program, fabric, compute_ns, record);
+    while let Some(Reverse((now, event))) = engine.events.pop() {
+        match event {
+            Event::Passes(message) => engine.pass(now, message),
+            Event::Arrives(message) => engine.arrive(now, message),
+            Event::Continues(worker) => engine.proceed(now, worker),
+        }
+    }
+    for (id, (state, worker)) in engine.states.iter().zip(&program.workers).enumerate() {
+        let steps = worker.steps.len();
+        assert!(
+            state.next == steps,
+            "worker {id} ends at step {} of {steps}: it waits for what nobody sends",
+            state.next
+        );
+    }
+    engine.times
+}
+
+/// In the order in which simultaneous ones happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The first byte of a message is at its next port.
+    Passes(u32),
+    /// The last byte of a message is at its receiver.
+    Arrives(u32),
+    /// A worker goes on.
+    Continues(u32),
+}
+
+/// A message on its way.
+struct Flight {
+    src: u32,
+    dst: u32,
+    exchange: u32,
+    bytes: u64,
+    path: Path,
+    /// Ports that it has come to.
+    passed: usize,
+    /// When its last byte is past the last of them.
+    tail_ns: u64,
+}
+
+struct State {
+    /// Step to do next.
+    next: usize,
+    /// Since when it waits for the exchange of that step.
+    waits_since: Option<u64>,
+    /// By exchange: messages that are still to come.
+    missing: Vec<u32>,
+    /// By exchange: when its sends have left.
+    left_ns: Vec<u64>,
+}
+
+struct Engine<'a> {
+    program: &'a Program,
+    fabric: &'a Fabric,
+    compute_ns: &'a [Vec<u64>],
+    record: Option<&'a mut Vec<Span>>,
+    events: BinaryHeap<Reverse<(u64, Event)>>,
+    flights: Vec<Flight>,
+    /// When each port has served all that came to it.
+    free_ns: Vec<u64>,
+    states: Vec<State>,
+    times: Vec<WorkerTimes>,
+    /// Sends of one exchange, in the order of their turns.
+    turns: Vec<(u32, u32, u64)>,
+}
+
+impl<'a> Engine<'a> {
+    fn new(
+        program: &'a Program,
+        fabric: &'a Fabric,
+        compute_ns: &'a [Vec<u64>],
+        record: Option<&'a mut Vec<Span>>,
+    ) -> Self {
+        let state = |worker: &super::program::Worker| State {
+            next: 0,
+            waits_since: None,
+            missing: (worker.exchanges.iter())
+                .map(|exchange| exchange.receives.len() as u32)
+                .collect(),
+            left_ns: vec![0; worker.exchanges.len()],
+        };
+        let workers = program.workers.len();
+        Self {
+            program,
+            fabric,
+            compute_ns,
+            record,
+            events: (0..workers as u32)
+                .map(|worker| Reverse((0, Event::Continues(worker))))
+                .collect(),
+            flights: Vec::new(),
+            free_ns: vec![0; fabric.ports().len()],
+            states: program.workers.iter().map(state).collect(),
+            times: vec![WorkerTimes::default(); workers],
+            turns: Vec::new(),
+        }
+    }
+
+    /// Steps of a worker until one takes time.
+    fn proceed(&mut self, now: u64, worker: u32) {
+        let id = worker as usize;
+        let program = self.program;
+        if let Some(since) = self.states[id].waits_since.take() {
+            self.end_wait(now, worker, since);
+        }
+        while let Some(&step) = program.workers[id].steps.get(self.states[id].next) {
+            match step {
+                Step::Start(exchange) => self.start(now, worker, exchange),
+                Step::Compute(chunk) => {
+                    let time_ns = self.compute_ns[id][chunk as usize];
+                    self.times[id].compute_ns += time_ns;
+                    self.note(worker, Lane::Compute, What::Compute(chunk), now, time_ns);
+                    self.states[id].next += 1;
+                    self.push(now + time_ns, Event::Continues(worker));
+                    return;
+                }
+                Step::Wait(exchange) => {
+                    let state = &mut self.states[id];
+                    let left_ns = state.left_ns[exchange as usize];
+                    if state.missing[exchange as usize] > 0 || left_ns > now {
+                        state.waits_since = Some(now);
+                        if state.missing[exchange as usize] == 0 {
+                            self.push(left_ns, Event::Continues(worker));
+                        }
+                        return;
+                    }
+                }
+            }
+            self.states[id].next += 1;
+        }
+        self.times[id].finish_ns = now;
+    }
+
+    fn end_wait(&mut self, now: u64, worker: u32, since: u64) {
+        let state = &mut self.states[worker as usize];
+        let step = self.program.workers[worker as usize].steps[state.next];
+        state.next += 1;
+        self.times[worker as usize].exposed_ns += now - since;
+        if let Step::Wait(exchange) = step {
+            self.note(
+                worker,
+                Lane::Compute,
+                What::Wait(exchange),
+                since,
+                now - since,
+            );
+        }
+    }
+
+    /// Books the worker's own ports for its sends.
+    fn start(&mut self, now: u64, worker: u32, exchange: u32) {
+        let fabric = self.fabric;
+        let sends = &self.program.workers[worker as usize].exchanges[exchange as usize].sends;
+        let mut turns = std::mem::take(&mut self.turns);
+        turns.clear();
+        turns.extend(
+            sends
+                .iter()
+                .map(|m| (fabric.turn(worker, m.peer), m.peer, m.bytes)),
+        );
+        turns.sort_unstable();
+        let mut left_ns = now;
+        for &(_, dst, bytes) in &turns {
+            let path = fabric.path(worker, dst);
+            let (begin_ns, end_ns) = self.book(path.ports()[0], now, bytes);
+            left_ns = left_ns.max(end_ns);
+            let id = self.flights.len() as u32;
+            let what = What::Message {
+                exchange,
+                peer: dst,
+                bytes,
+            };
+            let lane = if path.class == Class::Node {
+                Lane::NodeOut
+            } else {
+                Lane::NicOut
+            };
+            self.times[worker as usize].sent_bytes[path.class as usize] += bytes;
+            self.times[worker as usize].port_ns[lane as usize] += end_ns - begin_ns;
+            self.note(worker, lane, what, begin_ns, end_ns - begin_ns);
+            self.push(begin_ns + path.latency_ns, Event::Passes(id));
+            self.flights.push(Flight {
+                src: worker,
+                dst,
+                exchange,
+                bytes,
+                tail_ns: end_ns + path.latency_ns,
+                path,
+                passed: 1,
+            });
+        }
+        self.turns = turns;
+        self.states[worker as usize].left_ns[exchange as usize] = left_ns;
+    }
+
+    /// The next port of a message, from its first byte on.
+    fn pass(&mut self, now: u64, message: u32) {
+        let flight = &self.flights[message as usize];
+        let (bytes, ports) = (flight.bytes, flight.path.ports());
+        let (port, is_last) = (ports[flight.passed], flight.passed + 1 == ports.len());
+        let (begin_ns, end_ns) = self.book(port, now, bytes);
+        let flight = &mut self.flights[message as usize];
+        flight.passed += 1;
+        flight.tail_ns = flight.tail_ns.max(end_ns);
+        if !is_last {
+            self.push(begin_ns, Event::Passes(message));
+            return;
+        }
+        let (dst, class, tail_ns) = (flight.dst, flight.path.class, flight.tail_ns);
+        let what = What::Message {
+            exchange: flight.exchange,
+            peer: flight.src,
+            bytes,
+        };
+        let lane = if class == Class::Node {
+            Lane::NodeIn
+        } else {
+            Lane::NicIn
+        };
+        self.times[dst as usize].received_bytes[class as usize] += bytes;
+        self.times[dst as usize].port_ns[lane as usize] += end_ns - begin_ns;
+        self.note(dst, lane, what, begin_ns, end_ns - begin_ns);
+        self.push(tail_ns, Event::Arrives(message));
+    }
+
+    fn arrive(&mut self, now: u64, message: u32) {
+        let &Flight { dst, exchange, .. } = &self.flights[message as usize];
+        let state = &mut self.states[dst as usize];
+        let missing = &mut state.missing[exchange as usize];
+        *missing -= 1;
+        let waits_for_it = state.waits_since.is_some()
+            && self.program.workers[dst as usize].steps[state.next] == Step::Wait(exchange);
+        if *missing == 0 && waits_for_it {
+            let at = now.max(state.left_ns[exchange as usize]);
+            self.push(at, Event::Continues(dst));
+        }
+    }
+
+    /// From when to when `port` serves what comes to it now.
+    fn book(&mut self, port: u32, now: u64, bytes: u64) -> (u64, u64) {
+        let free = &mut self.free_ns[port as usize];
+        let begin_ns = now.max(*free);
+        *free = begin_ns + self.fabric.ports()[port as usize].service_ns(bytes);
+        (begin_ns, *free)
+    }
+
+    fn push(&mut self, at_ns: u64, event: Event) {
+        self.events.push(Reverse((at_ns, event)));
+    }
+
+    fn note(&mut self, worker: u32, lane: Lane, what: What, begin_ns: u64, time_ns: u64) {
+        if let Some(spans) = &mut self.record {
+            spans.push(Span {
+                worker,
+                lane,
+                what,
+                begin_ns,
+                end_ns: begin_ns + time_ns,
+            });
+        }
+    }
+}

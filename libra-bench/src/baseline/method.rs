@@ -6,7 +6,7 @@ use std::str::FromStr;
 use libra_sched::{Error, LayoutKind, PackedLengths};
 
 use super::ring::Sharding;
-use super::{Schedule, all_gather, libra, ring, ulysses};
+use super::{Schedule, all_gather, cad, libra, ring, ulysses};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
@@ -25,6 +25,8 @@ pub(crate) enum Method {
     Libra,
     /// Algorithm 2 over all replicas at once.
     DistCa,
+    /// DistCA's own greedy.
+    Cad,
     /// Ring attention over contiguous shards.
     Ring,
     /// Ring attention over shards in zigzag.
@@ -39,18 +41,19 @@ const CONTIGUOUS: Sharding = Sharding::Sequence(LayoutKind::Contiguous);
 const ZIGZAG: Sharding = Sharding::Sequence(LayoutKind::Zigzag);
 
 /// What `--method` takes.
-const LEGAL: &str = "all, ulysses, tap, tap+vrsp, paper, libra, distca, ring, zigzag-ring, doc-zigzag, \
+const LEGAL: &str = "all, ulysses, tap, tap+vrsp, paper, libra, distca, cad, ring, zigzag-ring, doc-zigzag, \
                      all-gather";
 
 impl Method {
     /// Every method, in the order of tables.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Ulysses,
         Self::Tap,
         Self::TapVrsp,
         Self::Paper,
         Self::Libra,
         Self::DistCa,
+        Self::Cad,
         Self::Ring,
         Self::ZigzagRing,
         Self::DocZigzag,
@@ -66,6 +69,7 @@ impl Method {
             Self::Paper => "paper",
             Self::Libra => "libra",
             Self::DistCa => "distca",
+            Self::Cad => "cad",
             Self::Ring => "ring",
             Self::ZigzagRing => "zigzag-ring",
             Self::DocZigzag => "doc-zigzag",
@@ -120,6 +124,7 @@ impl Method {
             Self::Paper => libra::paper(window, shapes)?,
             Self::Libra => libra::libra(window, shapes)?,
             Self::DistCa => libra::distca(window, shapes)?,
+            Self::Cad => cad::groups(window, shapes)?,
             Self::Ring => ring::groups(window, shapes, CONTIGUOUS)?,
             Self::ZigzagRing => ring::groups(window, shapes, ZIGZAG)?,
             Self::DocZigzag => ring::groups(window, shapes, Sharding::Document)?,

@@ -4,6 +4,7 @@
 //! steps. Every file has one method or what several share.
 
 mod all_gather;
+mod cad;
 mod libra;
 pub(crate) mod method;
 mod pieces;

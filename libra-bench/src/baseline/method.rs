@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use libra_sched::{Error, LayoutKind, PackedLengths};
 
+use super::grouping::{folding, folding_swap_converged, folding_swap_weak, karmarkar_karp};
 use super::ring::Sharding;
 use super::{Schedule, all_gather, cad, libra, ring, ulysses};
 use crate::failure::Failure;
@@ -19,7 +20,15 @@ pub(crate) enum Method {
     Tap,
     /// Likewise, in pools by Algorithm 1.
     TapVrsp,
-    /// Likewise, and chunks of heads overlap: all of the paper.
+    /// Likewise, in pools by balanced differencing.
+    TapKarmarkarKarp,
+    /// Likewise, in folded pools.
+    TapZigzag,
+    /// Likewise, and one pass of swaps.
+    TapZigzagSwapWeak,
+    /// Likewise, and swaps until none helps.
+    TapZigzagSwap,
+    /// Algorithms 1 and 2, and chunks of heads overlap: all of the paper.
     Paper,
     /// Certified pools, divisible runs, ranges of keys, each once a node.
     Libra,
@@ -41,15 +50,19 @@ const CONTIGUOUS: Sharding = Sharding::Sequence(LayoutKind::Contiguous);
 const ZIGZAG: Sharding = Sharding::Sequence(LayoutKind::Zigzag);
 
 /// What `--method` takes.
-const LEGAL: &str = "all, ulysses, tap, tap+vrsp, paper, libra, distca, cad, ring, zigzag-ring, doc-zigzag, \
+const LEGAL: &str = "all, ulysses, tap, tap+vrsp, tap+kk, tap+zigzag, tap+zigzag-swap-1, tap+zigzag-swap, paper, libra, distca, cad, ring, zigzag-ring, doc-zigzag, \
                      all-gather";
 
 impl Method {
     /// Every method, in the order of tables.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Ulysses,
         Self::Tap,
         Self::TapVrsp,
+        Self::TapKarmarkarKarp,
+        Self::TapZigzag,
+        Self::TapZigzagSwapWeak,
+        Self::TapZigzagSwap,
         Self::Paper,
         Self::Libra,
         Self::DistCa,
@@ -66,6 +79,10 @@ impl Method {
             Self::Ulysses => "ulysses",
             Self::Tap => "tap",
             Self::TapVrsp => "tap+vrsp",
+            Self::TapKarmarkarKarp => "tap+kk",
+            Self::TapZigzag => "tap+zigzag",
+            Self::TapZigzagSwapWeak => "tap+zigzag-swap-1",
+            Self::TapZigzagSwap => "tap+zigzag-swap",
             Self::Paper => "paper",
             Self::Libra => "libra",
             Self::DistCa => "distca",
@@ -121,6 +138,10 @@ impl Method {
             Self::Ulysses => ulysses::groups(window, shapes)?,
             Self::Tap => libra::tap(window, shapes)?,
             Self::TapVrsp => libra::tap_vrsp(window, shapes)?,
+            Self::TapKarmarkarKarp => libra::tap_in(window, shapes, karmarkar_karp)?,
+            Self::TapZigzag => libra::tap_in(window, shapes, folding)?,
+            Self::TapZigzagSwapWeak => libra::tap_in(window, shapes, folding_swap_weak)?,
+            Self::TapZigzagSwap => libra::tap_in(window, shapes, folding_swap_converged)?,
             Self::Paper => libra::paper(window, shapes)?,
             Self::Libra => libra::libra(window, shapes)?,
             Self::DistCa => libra::distca(window, shapes)?,

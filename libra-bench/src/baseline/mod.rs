@@ -5,6 +5,7 @@
 
 mod all_gather;
 mod cad;
+pub(crate) mod grouping;
 mod libra;
 pub(crate) mod method;
 mod pieces;

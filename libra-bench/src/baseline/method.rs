@@ -7,7 +7,7 @@ use libra_sched::{Error, LayoutKind, PackedLengths};
 
 use super::grouping::{folding, folding_swap_converged, folding_swap_weak, karmarkar_karp};
 use super::ring::Sharding;
-use super::{Schedule, all_gather, cad, libra, ring, ulysses};
+use super::{Schedule, all_gather, cad, libra, ring, ulysses, wlb, wlb_published};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
@@ -44,6 +44,16 @@ pub(crate) enum Method {
     DocZigzag,
     /// Keys of whole samples at every worker that meets them.
     AllGather,
+    /// Documents repacked into micro-batches of like work.
+    Wlb,
+    /// Likewise, outliers delayed to later steps.
+    WlbPublished,
+}
+
+/// What methods keep from window to window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carried {
+    wlb: wlb_published::Waiting,
 }
 
 const CONTIGUOUS: Sharding = Sharding::Sequence(LayoutKind::Contiguous);
@@ -51,11 +61,11 @@ const ZIGZAG: Sharding = Sharding::Sequence(LayoutKind::Zigzag);
 
 /// What `--method` takes.
 const LEGAL: &str = "all, ulysses, tap, tap+vrsp, tap+kk, tap+zigzag, tap+zigzag-swap-1, tap+zigzag-swap, paper, libra, distca, cad, ring, zigzag-ring, doc-zigzag, \
-                     all-gather";
+                     all-gather, wlb, wlb-published";
 
 impl Method {
     /// Every method, in the order of tables.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Ulysses,
         Self::Tap,
         Self::TapVrsp,
@@ -71,6 +81,8 @@ impl Method {
         Self::ZigzagRing,
         Self::DocZigzag,
         Self::AllGather,
+        Self::Wlb,
+        Self::WlbPublished,
     ];
 
     /// Its name in tables and on the command line.
@@ -91,6 +103,8 @@ impl Method {
             Self::ZigzagRing => "zigzag-ring",
             Self::DocZigzag => "doc-zigzag",
             Self::AllGather => "all-gather",
+            Self::Wlb => "wlb",
+            Self::WlbPublished => "wlb-published",
         }
     }
 
@@ -112,15 +126,28 @@ impl Method {
 
     /// Whether every step trains on the samples of its own window.
     pub(crate) const fn is_step_equivalent(self) -> bool {
-        true
+        !matches!(self, Self::WlbPublished)
     }
 
-    /// What it does with `window`, whose sequences are in arrival order.
+    /// What it does with `window`, whose sequences are in arrival order, where no window came before.
+    ///
+    /// # Errors
+    /// As [`Method::schedule_next`].
+    pub(crate) fn schedule(
+        self,
+        window: &PackedLengths,
+        shapes: &Shapes,
+    ) -> Result<Schedule, Failure> {
+        self.schedule_next(&mut Carried::default(), window, shapes)
+    }
+
+    /// What it does with the next of several windows. Methods that are not step-equivalent keep samples in `carried`.
     ///
     /// # Errors
     /// Another number of sequences than the shapes', or shapes that the method cannot run.
-    pub(crate) fn schedule(
+    pub(crate) fn schedule_next(
         self,
+        carried: &mut Carried,
         window: &PackedLengths,
         shapes: &Shapes,
     ) -> Result<Schedule, Failure> {
@@ -150,6 +177,8 @@ impl Method {
             Self::ZigzagRing => ring::groups(window, shapes, ZIGZAG)?,
             Self::DocZigzag => ring::groups(window, shapes, Sharding::Document)?,
             Self::AllGather => all_gather::groups(window, shapes)?,
+            Self::Wlb => wlb::groups(window, shapes)?,
+            Self::WlbPublished => wlb_published::groups(&mut carried.wlb, window, shapes)?,
         };
         Ok(Schedule {
             method: self.name(),

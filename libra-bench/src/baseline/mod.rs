@@ -13,6 +13,8 @@ mod pools;
 mod ring;
 mod steps;
 mod ulysses;
+mod wlb;
+mod wlb_published;
 
 #[cfg(test)]
 mod check;

@@ -7,7 +7,9 @@ use libra_sched::{Error, LayoutKind, PackedLengths};
 
 use super::grouping::{folding, folding_swap_converged, folding_swap_weak, karmarkar_karp};
 use super::ring::Sharding;
-use super::{Schedule, all_gather, cad, libra, ring, ulysses, wlb, wlb_published};
+use super::{
+    Schedule, all_gather, cad, dynamic_cp, libra, magi, ring, ulysses, wlb, wlb_published,
+};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
@@ -48,6 +50,10 @@ pub(crate) enum Method {
     Wlb,
     /// Likewise, outliers delayed to later steps.
     WlbPublished,
+    /// Chunks dispatched within a sequence, keys cast in stages.
+    Magi,
+    /// Every sample on as many workers as it needs.
+    DynamicCp,
 }
 
 /// What methods keep from window to window.
@@ -61,11 +67,11 @@ const ZIGZAG: Sharding = Sharding::Sequence(LayoutKind::Zigzag);
 
 /// What `--method` takes.
 const LEGAL: &str = "all, ulysses, tap, tap+vrsp, tap+kk, tap+zigzag, tap+zigzag-swap-1, tap+zigzag-swap, paper, libra, distca, cad, ring, zigzag-ring, doc-zigzag, \
-                     all-gather, wlb, wlb-published";
+                     all-gather, wlb, wlb-published, magi, dynamic-cp";
 
 impl Method {
     /// Every method, in the order of tables.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Ulysses,
         Self::Tap,
         Self::TapVrsp,
@@ -83,6 +89,8 @@ impl Method {
         Self::AllGather,
         Self::Wlb,
         Self::WlbPublished,
+        Self::Magi,
+        Self::DynamicCp,
     ];
 
     /// Its name in tables and on the command line.
@@ -105,6 +113,8 @@ impl Method {
             Self::AllGather => "all-gather",
             Self::Wlb => "wlb",
             Self::WlbPublished => "wlb-published",
+            Self::Magi => "magi",
+            Self::DynamicCp => "dynamic-cp",
         }
     }
 
@@ -179,6 +189,8 @@ impl Method {
             Self::AllGather => all_gather::groups(window, shapes)?,
             Self::Wlb => wlb::groups(window, shapes)?,
             Self::WlbPublished => wlb_published::groups(&mut carried.wlb, window, shapes)?,
+            Self::Magi => magi::groups(window, shapes)?,
+            Self::DynamicCp => dynamic_cp::groups(window, shapes)?,
         };
         Ok(Schedule {
             method: self.name(),

@@ -5,8 +5,10 @@
 
 mod all_gather;
 mod cad;
+mod dynamic_cp;
 pub(crate) mod grouping;
 mod libra;
+mod magi;
 pub(crate) mod method;
 mod pieces;
 mod pools;

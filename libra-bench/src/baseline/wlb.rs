@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::pieces::{Piece, held};
 use super::ring::{self, Sharding};
-use super::{Group, Work, all_gather, pools};
+use super::{Group, all_gather, pools};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
@@ -47,7 +47,7 @@ pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
     for document in left {
         least(&mut batches, |batch| batch.work).push(document);
     }
-    planned(&batches, shapes, |_| Ok(Sharding::Document))
+    scheduled(&batches, shapes, |_| Ok(Sharding::Document))
 }
 
 /// Twice the tokens of a sequence.
@@ -90,8 +90,8 @@ fn least(batches: &mut [MicroBatch], of: fn(&MicroBatch) -> u128) -> &mut MicroB
     least.expect("a step has micro-batches")
 }
 
-/// A plan a micro-batch, in order, sharded as `sharding` says of its lengths.
-pub(super) fn planned(
+/// A program a micro-batch, in order, sharded as `sharding` says of its lengths.
+pub(super) fn scheduled(
     batches: &[MicroBatch],
     shapes: &Shapes,
     sharding: impl Fn(&PackedLengths) -> Result<Sharding, Failure> + Sync,
@@ -107,7 +107,7 @@ pub(super) fn planned(
             };
             let lengths = PackedLengths::new(tokens, [batch.documents.iter().copied()])?;
             let layout = ring::layout(&lengths, shapes.window.cp(), sharding(&lengths)?)?;
-            let work = Work::Plan(Box::new(all_gather::plan(&lengths, &layout, shapes)?));
+            let work = all_gather::steps(&lengths, &layout, shapes);
             Ok(pools::group(&shapes.window, place, work, &layout))
         })
         .collect();
@@ -185,19 +185,19 @@ mod tests {
             let mut next = lengths.iter().copied().cycle();
             let window = window(8, 64, || next.next().expect("endless"));
             let shapes = shapes(Preset::Tiny, |_| {});
-            let groups = groups(&window, &shapes).expect("legal");
-            prop_assert_eq!(groups.len(), 8);
-            let mut packed = Vec::new();
-            for group in &groups {
-                let Work::Plan(plan) = &group.work else {
-                    panic!("a plan");
-                };
-                packed.extend(documents(&plan.lengths));
-            }
+            let mut batches = vec![MicroBatch::default(); 8];
+            let left = pack(&mut batches, documents(&window), limit(&shapes));
+            let packed = batches.iter().flat_map(|batch| batch.documents.iter().copied());
+            let mut packed: Vec<u32> = packed.chain(left).collect();
             let mut arrived = documents(&window);
             packed.sort_unstable();
             arrived.sort_unstable();
             prop_assert_eq!(packed, arrived);
+            for batch in &batches {
+                prop_assert!(batch.tokens <= limit(&shapes));
+                let tokens: u64 = batch.documents.iter().map(|&document| u64::from(document)).sum();
+                prop_assert_eq!(tokens, batch.tokens);
+            }
         }
     }
 

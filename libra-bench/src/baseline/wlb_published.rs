@@ -36,7 +36,7 @@ pub(super) fn groups(
     shapes: &Shapes,
 ) -> Result<Vec<Group>, Failure> {
     let batches = batches(waiting, window, wlb::limit(shapes));
-    wlb::planned(&batches, shapes, |lengths| sharding(lengths, shapes))
+    wlb::scheduled(&batches, shapes, |lengths| sharding(lengths, shapes))
 }
 
 fn batches(waiting: &mut Waiting, window: &PackedLengths, limit_tokens: u64) -> Vec<MicroBatch> {

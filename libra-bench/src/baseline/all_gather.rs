@@ -1,9 +1,9 @@
-//! All-gather of K and V: queries lie in zigzag over the CP workers of a sequence and never move, every worker fetches the
-//! keys of the samples it meets, then computes. Llama 3 (Grattafiori et al. 2024, arXiv 2407.21783, §3.3.2); WLB-LLM's
-//! context parallelism.
+//! All-gather of K and V: queries lie in zigzag over the CP workers of a sequence and never move; every worker has the keys
+//! it reads, then computes. Llama 3 (Grattafiori et al. 2024, arXiv 2407.21783, §3.3.2); the context parallelism of WLB-LLM.
 //!
-//! Forward a worker receives up to (CP−1)/CP · L · 2·h_kv·d·b bytes: all of it where one sample fills the sequence, less
-//! where it meets only some of the samples. Nothing is overlapped. O(pieces) a sequence.
+//! The method is a plan, in which a worker fetches the samples that it meets: (CP−1)/CP · L · 2·h_kv·d·b bytes forward where
+//! one sample fills the sequence, less where samples are short. For packings whose workers meet every sample there is the
+//! same as steps, all keys to all. Nothing is overlapped. O(pieces) a sequence, O(CP · pieces) as steps.
 
 use libra_sched::{
     KvFetch, KvRoute, LayoutKind, PackedLengths, Placer, PlanConfig, PoolPlan, SequenceId,
@@ -12,6 +12,8 @@ use libra_sched::{
 use rayon::prelude::*;
 
 use super::libra::resharded;
+use super::pieces::{self, attend, held};
+use super::steps::Steps;
 use super::{Group, Work, pools};
 use crate::failure::Failure;
 use crate::preset::Shapes;
@@ -32,7 +34,7 @@ pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
 }
 
 /// Queries stay where `layout` has them, and fetch whole samples.
-pub(super) fn plan(
+fn plan(
     lengths: &PackedLengths,
     layout: &TokenLayout,
     shapes: &Shapes,
@@ -49,10 +51,52 @@ pub(super) fn plan(
     Ok(plan_pool(lengths, layout, &heads, &config)?)
 }
 
+/// Queries stay where `layout` has those of one sequence; all keys go to all, and backward their gradients back.
+pub(super) fn steps(lengths: &PackedLengths, layout: &TokenLayout, shapes: &Shapes) -> Work {
+    let held = held(lengths, layout, 0);
+    let workers = 0..held.len() as u32;
+    let heads = &shapes.heads;
+    let token = shapes.plan.bytes.kv_token(heads, heads.kv_heads());
+    let bytes: Vec<u64> = held.iter().map(|own| pieces::tokens(own) * token).collect();
+    let mut keys = held.concat();
+    keys.sort_unstable();
+    let exchange = |steps: &mut Steps, is_back: bool| {
+        let exchange = steps.exchange();
+        for holder in workers.clone() {
+            for reader in workers.clone() {
+                let (src, dst) = if is_back {
+                    (reader, holder)
+                } else {
+                    (holder, reader)
+                };
+                steps.send(exchange, src, dst, bytes[holder as usize]);
+            }
+        }
+        exchange
+    };
+    let [mut forward, mut backward] = [Steps::new(held.len()), Steps::new(held.len())];
+    let gather = exchange(&mut forward, false);
+    let [again, reduce] = [false, true].map(|is_back| exchange(&mut backward, is_back));
+    for worker in workers.clone() {
+        let queries = &held[worker as usize];
+        let entries = attend(lengths, shapes.plan.mask, heads.q_heads(), queries, &keys);
+        forward.start(worker, gather);
+        forward.wait(worker, gather);
+        forward.compute(worker, entries.clone());
+        backward.start(worker, again);
+        backward.wait(worker, again);
+        backward.compute(worker, entries);
+        backward.start(worker, reduce);
+        backward.wait(worker, reduce);
+    }
+    let (forward, backward) = (forward.finish(), backward.finish());
+    Work::Steps { forward, backward }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::baseline::check::{programs, received};
+    use crate::baseline::check::{computed_by_worker, programs, received};
     use crate::baseline::tests::{shapes, window};
     use crate::preset::Preset;
 
@@ -63,5 +107,22 @@ mod tests {
             let [forward, _] = programs(group);
             assert_eq!(received(&forward), [48 * 2 * 2 * 8 * 2; 4]);
         }
+    }
+
+    #[test]
+    fn steps_compute_what_the_plan_does_and_bring_gradients_back() {
+        let shapes = shapes(Preset::Tiny, |settings| settings.cp = 4);
+        let lengths = PackedLengths::new(64, [vec![50u32, 3, 11]]).expect("fits");
+        let layout = TokenLayout::new(LayoutKind::Zigzag, 1, 64, 4).expect("legal");
+        let Work::Steps { forward, backward } = steps(&lengths, &layout, &shapes) else {
+            panic!("steps");
+        };
+        let plan = plan(&lengths, &layout, &shapes).expect("legal");
+        assert_eq!(computed_by_worker(&forward), plan.loads());
+        let all = 48 * 2 * 2 * 8 * 2;
+        assert_eq!(
+            (received(&forward), received(&backward)),
+            (vec![all; 4], vec![2 * all; 4])
+        );
     }
 }

@@ -6,11 +6,13 @@
 
 use libra_sched::vrsp::{self, Elastic, GaOrder, SequencePlacement, Vrsp};
 use libra_sched::{
-    HeadSplit, KvFetch, KvRoute, PackedLengths, Placer, PlanConfig, PoolId, Proxy, Slack, Tiling,
+    Error, HeadSplit, KvFetch, KvRoute, PackedLengths, Placer, PlanConfig, PoolId, Proxy,
+    SequenceId, Slack, Tiling,
 };
 
 use super::Group;
-use super::pools::{self, as_placed, in_arrival_order};
+use super::grouping::Grouping;
+use super::pools::{self, Pool, as_placed, in_arrival_order};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
@@ -27,6 +29,26 @@ pub(super) fn tap(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>,
 /// Algorithm 2 in pools of Algorithm 1, nothing overlapped.
 pub(super) fn tap_vrsp(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
     in_paper_pools(window, &algorithm_2(shapes, 1)?)
+}
+
+/// Algorithm 2 in pools that `group` makes of the sequences' pairs, nothing overlapped.
+pub(super) fn tap_in(
+    window: &PackedLengths,
+    shapes: &Shapes,
+    group: impl Fn(&[u64], usize) -> Result<Grouping, Error>,
+) -> Result<Vec<Group>, Failure> {
+    let size = shapes.window.pool_size() as usize;
+    let pairs = window.work(Proxy::Pairs(shapes.plan.mask))?;
+    let pool = |(place, members): (usize, Vec<usize>)| Pool {
+        first: place * size,
+        members: members.into_iter().map(SequenceId::new).collect(),
+    };
+    let pools: Vec<Pool> = group(&pairs, size)?
+        .into_iter()
+        .enumerate()
+        .map(pool)
+        .collect();
+    pools::planned(window, &algorithm_2(shapes, 1)?, &pools)
 }
 
 /// Algorithms 1 and 2 and the pipeline of M chunks.

@@ -5,8 +5,11 @@ use std::str::FromStr;
 
 use libra_sched::{Error, LayoutKind, PackedLengths};
 
+use super::grouping::{folding, folding_swap_converged, folding_swap_weak, karmarkar_karp};
 use super::ring::Sharding;
-use super::{Schedule, all_gather, libra, ring, ulysses};
+use super::{
+    Schedule, all_gather, cad, dynamic_cp, libra, magi, ring, ulysses, wlb, wlb_published,
+};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
@@ -19,12 +22,22 @@ pub(crate) enum Method {
     Tap,
     /// Likewise, in pools by Algorithm 1.
     TapVrsp,
-    /// Likewise, and chunks of heads overlap: all of the paper.
+    /// Likewise, in pools by balanced differencing.
+    TapKarmarkarKarp,
+    /// Likewise, in folded pools.
+    TapZigzag,
+    /// Likewise, and one pass of swaps.
+    TapZigzagSwapWeak,
+    /// Likewise, and swaps until none helps.
+    TapZigzagSwap,
+    /// Algorithms 1 and 2, and chunks of heads overlap: all of the paper.
     Paper,
     /// Certified pools, divisible runs, ranges of keys, each once a node.
     Libra,
     /// Algorithm 2 over all replicas at once.
     DistCa,
+    /// DistCA's own greedy.
+    Cad,
     /// Ring attention over contiguous shards.
     Ring,
     /// Ring attention over shards in zigzag.
@@ -33,28 +46,51 @@ pub(crate) enum Method {
     DocZigzag,
     /// Keys of whole samples at every worker that meets them.
     AllGather,
+    /// Documents repacked into micro-batches of like work.
+    Wlb,
+    /// Likewise, outliers delayed to later steps.
+    WlbPublished,
+    /// Chunks dispatched within a sequence, keys cast in stages.
+    Magi,
+    /// Every sample on as many workers as it needs.
+    DynamicCp,
+}
+
+/// What methods keep from window to window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carried {
+    wlb: wlb_published::Waiting,
 }
 
 const CONTIGUOUS: Sharding = Sharding::Sequence(LayoutKind::Contiguous);
 const ZIGZAG: Sharding = Sharding::Sequence(LayoutKind::Zigzag);
 
 /// What `--method` takes.
-const LEGAL: &str = "all, ulysses, tap, tap+vrsp, paper, libra, distca, ring, zigzag-ring, doc-zigzag, \
-                     all-gather";
+const LEGAL: &str = "all, ulysses, tap, tap+vrsp, tap+kk, tap+zigzag, tap+zigzag-swap-1, tap+zigzag-swap, paper, libra, distca, cad, ring, zigzag-ring, doc-zigzag, \
+                     all-gather, wlb, wlb-published, magi, dynamic-cp";
 
 impl Method {
     /// Every method, in the order of tables.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Ulysses,
         Self::Tap,
         Self::TapVrsp,
+        Self::TapKarmarkarKarp,
+        Self::TapZigzag,
+        Self::TapZigzagSwapWeak,
+        Self::TapZigzagSwap,
         Self::Paper,
         Self::Libra,
         Self::DistCa,
+        Self::Cad,
         Self::Ring,
         Self::ZigzagRing,
         Self::DocZigzag,
         Self::AllGather,
+        Self::Wlb,
+        Self::WlbPublished,
+        Self::Magi,
+        Self::DynamicCp,
     ];
 
     /// Its name in tables and on the command line.
@@ -63,13 +99,22 @@ impl Method {
             Self::Ulysses => "ulysses",
             Self::Tap => "tap",
             Self::TapVrsp => "tap+vrsp",
+            Self::TapKarmarkarKarp => "tap+kk",
+            Self::TapZigzag => "tap+zigzag",
+            Self::TapZigzagSwapWeak => "tap+zigzag-swap-1",
+            Self::TapZigzagSwap => "tap+zigzag-swap",
             Self::Paper => "paper",
             Self::Libra => "libra",
             Self::DistCa => "distca",
+            Self::Cad => "cad",
             Self::Ring => "ring",
             Self::ZigzagRing => "zigzag-ring",
             Self::DocZigzag => "doc-zigzag",
             Self::AllGather => "all-gather",
+            Self::Wlb => "wlb",
+            Self::WlbPublished => "wlb-published",
+            Self::Magi => "magi",
+            Self::DynamicCp => "dynamic-cp",
         }
     }
 
@@ -91,15 +136,28 @@ impl Method {
 
     /// Whether every step trains on the samples of its own window.
     pub(crate) const fn is_step_equivalent(self) -> bool {
-        true
+        !matches!(self, Self::WlbPublished)
     }
 
-    /// What it does with `window`, whose sequences are in arrival order.
+    /// What it does with `window`, whose sequences are in arrival order, where no window came before.
+    ///
+    /// # Errors
+    /// As [`Method::schedule_next`].
+    pub(crate) fn schedule(
+        self,
+        window: &PackedLengths,
+        shapes: &Shapes,
+    ) -> Result<Schedule, Failure> {
+        self.schedule_next(&mut Carried::default(), window, shapes)
+    }
+
+    /// What it does with the next of several windows. Methods that are not step-equivalent keep samples in `carried`.
     ///
     /// # Errors
     /// Another number of sequences than the shapes', or shapes that the method cannot run.
-    pub(crate) fn schedule(
+    pub(crate) fn schedule_next(
         self,
+        carried: &mut Carried,
         window: &PackedLengths,
         shapes: &Shapes,
     ) -> Result<Schedule, Failure> {
@@ -117,13 +175,22 @@ impl Method {
             Self::Ulysses => ulysses::groups(window, shapes)?,
             Self::Tap => libra::tap(window, shapes)?,
             Self::TapVrsp => libra::tap_vrsp(window, shapes)?,
+            Self::TapKarmarkarKarp => libra::tap_in(window, shapes, karmarkar_karp)?,
+            Self::TapZigzag => libra::tap_in(window, shapes, folding)?,
+            Self::TapZigzagSwapWeak => libra::tap_in(window, shapes, folding_swap_weak)?,
+            Self::TapZigzagSwap => libra::tap_in(window, shapes, folding_swap_converged)?,
             Self::Paper => libra::paper(window, shapes)?,
             Self::Libra => libra::libra(window, shapes)?,
             Self::DistCa => libra::distca(window, shapes)?,
+            Self::Cad => cad::groups(window, shapes)?,
             Self::Ring => ring::groups(window, shapes, CONTIGUOUS)?,
             Self::ZigzagRing => ring::groups(window, shapes, ZIGZAG)?,
             Self::DocZigzag => ring::groups(window, shapes, Sharding::Document)?,
             Self::AllGather => all_gather::groups(window, shapes)?,
+            Self::Wlb => wlb::groups(window, shapes)?,
+            Self::WlbPublished => wlb_published::groups(&mut carried.wlb, window, shapes)?,
+            Self::Magi => magi::groups(window, shapes)?,
+            Self::DynamicCp => dynamic_cp::groups(window, shapes)?,
         };
         Ok(Schedule {
             method: self.name(),

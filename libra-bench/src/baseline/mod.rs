@@ -4,13 +4,19 @@
 //! steps. Every file has one method or what several share.
 
 mod all_gather;
+mod cad;
+mod dynamic_cp;
+pub(crate) mod grouping;
 mod libra;
+mod magi;
 pub(crate) mod method;
 mod pieces;
 mod pools;
 mod ring;
 mod steps;
 mod ulysses;
+mod wlb;
+mod wlb_published;
 
 #[cfg(test)]
 mod check;

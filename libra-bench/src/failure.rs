@@ -86,6 +86,31 @@ pub(crate) enum Failure {
         /// GPUs of its nodes.
         gpus: u32,
     },
+    /// Values of `-o` that are not those of the command.
+    #[error("-o: {0}")]
+    Output(String),
+    /// `--resume` without a file to go on with.
+    #[error("--resume goes on with the .json file of -o; {0}")]
+    ResumeFile(String),
+    /// A report of another sweep.
+    #[error("{}: is of another sweep: {differs}", path.display())]
+    Resume {
+        /// The file.
+        path: PathBuf,
+        /// What differs, with both values.
+        differs: String,
+    },
+    /// A file that is no report of this program.
+    #[error("{}: is no report in JSON: {why}", path.display())]
+    NoReport {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Two reports with nothing to compare.
+    #[error("{}", .0)]
+    Incomparable(String),
     /// A plan file that cannot be read.
     #[error("{}: cannot be read", path.display())]
     Read {
@@ -186,7 +211,7 @@ impl Failure {
     /// The exit code that stands for it.
     pub(crate) fn exit(&self) -> u8 {
         match self {
-            Self::NoLengths | Self::Over(_) => exit::USAGE,
+            Self::NoLengths | Self::Over(_) | Self::Output(_) | Self::ResumeFile(_) => exit::USAGE,
             Self::Broken { .. } | Self::Planner { .. } => exit::CHECK,
             Self::Exec(error) => match error.kind {
                 ExecFailure::Stalled { .. }
@@ -222,6 +247,7 @@ impl Failure {
             Self::Broken { path, .. } => {
                 Some(format!("libra-bench check {} lists them all", path.display()))
             }
+            Self::Resume { .. } => Some("without --resume the file is written anew".to_owned()),
             Self::Ulysses(_) => Some("lower --cp, or raise --q-heads".to_owned()),
             Self::Planner { .. } => Some("this is a bug in Libra; please report the command".to_owned()),
             Self::Exec(error) if matches!(error.kind, ExecFailure::Stalled { .. }) => {

@@ -33,7 +33,8 @@ use clap::Parser;
 /// Reads the command line of this process, does what it asks for and says how it went.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
+    let words = cli::with_lists_as_over(std::env::args_os());
+    let cli = match cli::Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() {

@@ -65,12 +65,26 @@ impl Progress {
             Show::Bar(bar) => bar.inc(1),
             Show::Lines { patience } => {
                 let tenth = |done: u64| done * 10 / self.steps.max(1);
-                if tenth(done) > tenth(done - 1) && self.begin.elapsed() >= *patience {
+                let elapsed = self.begin.elapsed();
+                if tenth(done) > tenth(done - 1) && elapsed >= *patience {
                     let (what, steps) = (self.what, self.steps);
-                    eprintln!("{what} {done} of {steps} ({} %)", done * 100 / steps.max(1));
+                    let percent = done * 100 / steps.max(1);
+                    eprintln!(
+                        "{what} {done} of {steps} ({percent} %){}",
+                        left(elapsed, done, steps)
+                    );
                 }
             }
         }
+    }
+}
+
+/// About how long the rest takes, where it takes a while.
+fn left(elapsed: Duration, done: u64, steps: u64) -> String {
+    let left = elapsed.as_secs_f64() * steps.saturating_sub(done) as f64 / done.max(1) as f64;
+    match left >= PATIENCE.as_secs_f64() {
+        true => format!(", about {left:.0} s left"),
+        false => String::new(),
     }
 }
 
@@ -83,9 +97,22 @@ impl Drop for Progress {
 }
 
 fn bar(what: &'static str, steps: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} [{bar:40}] {pos}/{len} {eta}")
+    let style = ProgressStyle::with_template("{msg} [{bar:40}] {pos}/{len}, {eta} left")
         .expect("the template is a constant");
     ProgressBar::new(steps)
         .with_style(style.progress_chars("=> "))
         .with_message(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_once_it_is_worth_it() {
+        let left = |elapsed, done| left(Duration::from_secs(elapsed), done, 100);
+        assert_eq!(left(10, 25), ", about 30 s left");
+        assert_eq!(left(10, 90), "");
+        assert_eq!(left(10, 100), "");
+    }
 }

@@ -1,7 +1,10 @@
 //! The command line.
 
 mod args;
+mod compare;
+mod output;
 mod simulate;
+mod sweep;
 mod values;
 
 use std::path::PathBuf;
@@ -10,8 +13,11 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
 pub(crate) use args::{ClusterArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
+pub(crate) use compare::CompareArgs;
+pub(crate) use output::Output;
 pub(crate) use simulate::SimulateArgs;
-pub(crate) use values::{Backend, Dtype, Format, Over, Pack, Placement, ProxyKind, Route};
+pub(crate) use sweep::{Beside, Over, SweepArgs, Verify, with_lists_as_over};
+pub(crate) use values::{Backend, Dtype, Format, Pack, Placement, ProxyKind, Route};
 
 use crate::progress::ProgressMode;
 
@@ -51,6 +57,16 @@ pub(crate) struct GlobalArgs {
         help_heading = "Output"
     )]
     pub(crate) format: Format,
+    /// Write results to FILE too, as its suffix says: .json, .csv, .md, or .txt for the table; may be repeated.
+    /// `plan` takes any other name for a directory, made if need be, and writes the plans there
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Output"
+    )]
+    pub(crate) output: Vec<Output>,
     /// No progress, no warnings; errors are still shown
     #[arg(short, long, global = true, help_heading = "Output")]
     pub(crate) quiet: bool,
@@ -116,11 +132,8 @@ pub(crate) enum Command {
         cluster: ClusterArgs,
         #[command(flatten)]
         plan: PlanArgs,
-        /// Directory for the plans, made if need be; without it they are only described
-        #[arg(short, long, value_name = "DIR", help_heading = "Output")]
-        output: Option<PathBuf>,
     },
-    /// Plan many combinations of settings over the same lengths, each beside Algorithm 2
+    /// Plan many combinations of settings over the same lengths, and name the one to take
     Sweep {
         #[command(flatten)]
         workload: WorkloadArgs,
@@ -130,9 +143,8 @@ pub(crate) enum Command {
         cluster: ClusterArgs,
         #[command(flatten)]
         plan: PlanArgs,
-        /// A flag and the values it takes in turn, as H=1,2,4,8; all combinations where given several times
-        #[arg(long, value_name = "FLAG=V,V", help_heading = "Plan")]
-        over: Vec<Over>,
+        #[command(flatten)]
+        sweep: SweepArgs,
     },
     /// Simulate training steps on a cluster, several methods side by side
     ///
@@ -189,6 +201,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         measure: MeasureArgs,
     },
+    /// Compare two reports of one command in JSON, number by number
+    Compare(CompareArgs),
     /// Describe this machine for a bug report
     Doctor,
 }

@@ -64,6 +64,9 @@ pub(super) fn run(context: &Context, files: &[PathBuf]) -> Outcome {
         progress.step();
     }
     drop(progress);
+    if !report.blocks.is_empty() {
+        report.reproduce(report.reproduce.clone());
+    }
     let verdict = match (all.is_empty(), unreadable) {
         (false, _) => exit::CHECK,
         (true, true) => exit::INPUT,

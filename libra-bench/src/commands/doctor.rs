@@ -41,6 +41,7 @@ pub(super) fn run() -> Outcome {
         columns: vec![Column::text("what"), Column::text("found")],
         rows,
     });
+    report.reproduce(report.reproduce.clone());
     Ok((report, exit::DONE))
 }
 

@@ -1,6 +1,7 @@
 //! What the program can do: one file a command. Each makes a report and says which exit code it stands for.
 
 mod check;
+mod compare;
 mod corpus;
 mod demo;
 mod doctor;
@@ -11,15 +12,16 @@ mod simulate;
 mod sweep;
 
 use std::io::{self, IsTerminal};
+use std::path::Path;
 
 use clap::ColorChoice;
 
-use crate::cli::{Cli, Command, Format, GlobalArgs};
+use crate::cli::{Cli, Command, Format, GlobalArgs, Output};
 use crate::failure::Failure;
 use crate::progress::{Progress, ProgressMode};
 use crate::report::Report;
 use crate::units::format_time_ns;
-use crate::{exit, interrupt};
+use crate::{exit, interrupt, store};
 
 /// A report and an exit code.
 type Outcome = Result<(Report, u8), Failure>;
@@ -39,15 +41,17 @@ pub(crate) fn run(cli: &Cli) -> u8 {
     if let Command::Show { json: true, .. } = cli.command {
         context.global.format = Format::Json;
     }
-    let done = planning_threads(context.global.threads)
+    let done = (context.check_outputs(matches!(cli.command, Command::Plan { .. })))
+        .and_then(|()| planning_threads(context.global.threads))
         .and_then(|threads| threads.install(|| dispatch(&context, &cli.command)))
         .and_then(|(report, code)| {
             if code == exit::INTERRUPTED {
                 context.warn("interrupted; what follows was finished before");
             }
+            let saved = context.save(&report);
             let mut stdout = io::stdout().lock();
             let written = report.write(context.global.format, &mut stdout);
-            written.map(|()| code).map_err(Failure::Stdout)
+            saved.and(written.map(|()| code).map_err(Failure::Stdout))
         });
     done.unwrap_or_else(|failure| {
         context.say("error", "31", &failure.message());
@@ -64,15 +68,14 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
             windows,
             cluster,
             plan,
-            output,
-        } => plan::run(context, workload, windows, cluster, plan, output.as_deref()),
+        } => plan::run(context, workload, windows, cluster, plan),
         Command::Sweep {
             workload,
             windows,
             cluster,
             plan,
-            over,
-        } => sweep::run(context, workload, windows, cluster, plan, over),
+            sweep,
+        } => sweep::run(context, workload, windows, cluster, plan, sweep),
         Command::Simulate {
             workload,
             windows,
@@ -94,6 +97,7 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
             plan,
             measure,
         } => run::run(context, workload, cluster, plan, measure),
+        Command::Compare(asked) => compare::run(context, asked),
         Command::Doctor => doctor::run(),
     }
 }
@@ -113,6 +117,50 @@ fn code() -> u8 {
 }
 
 impl Context {
+    /// Refuses files that could not be written, before anything is done. A directory is for plans.
+    fn check_outputs(&self, plans: bool) -> Result<(), Failure> {
+        for output in &self.global.output {
+            match output {
+                Output::Stdout => {}
+                Output::File(path, _) => store::check_writable(path)?,
+                Output::Other(_) if plans => {}
+                Output::Other(path) => {
+                    let name = typed(path);
+                    return Err(Failure::Output(format!(
+                        "`{name}` names no format; legal is a file that ends in .json, .csv, .md or .txt, or - for \
+                         stdout"
+                    )));
+                }
+            }
+        }
+        match self.directories().nth(1) {
+            Some(_) => Err(Failure::Output("plans go to one directory".to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Where plans go.
+    fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.global.output.iter().filter_map(|output| match output {
+            Output::Other(path) => Some(path.as_path()),
+            Output::Stdout | Output::File(..) => None,
+        })
+    }
+
+    /// Where reports go beside stdout.
+    fn files(&self) -> impl Iterator<Item = (&Path, Format)> {
+        self.global.output.iter().filter_map(|output| match output {
+            Output::File(path, format) => Some((path.as_path(), *format)),
+            Output::Stdout | Output::Other(_) => None,
+        })
+    }
+
+    /// Writes the files that were asked for.
+    fn save(&self, report: &Report) -> Result<(), Failure> {
+        let write = |(path, format)| store::write_file(path, report.text(format).as_bytes());
+        self.files().try_for_each(write)
+    }
+
     fn progress(&self, what: &'static str, steps: u64) -> Progress {
         let mode = if self.global.quiet {
             ProgressMode::Off
@@ -185,7 +233,7 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// The name of a path as it was typed.
-fn typed(path: &std::path::Path) -> String {
+fn typed(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 

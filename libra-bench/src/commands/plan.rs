@@ -21,8 +21,8 @@ pub(super) fn run(
     windows: &WindowArgs,
     cluster: &ClusterArgs,
     plan: &PlanArgs,
-    output: Option<&Path>,
 ) -> Outcome {
+    let output = context.directories().next();
     let source = Source::new(workload)?;
     let settings = Settings::new(workload, cluster, plan);
     let shapes = settings.shapes()?;
@@ -92,6 +92,7 @@ pub(super) fn run(
 /// What has been planned.
 #[derive(Default)]
 pub(super) struct Planned {
+    pub(super) summary: Summary,
     pub(super) inters: Vec<Inter>,
     pub(super) pools: Vec<PoolCase>,
     /// Whether pools run in balanced order.
@@ -100,6 +101,7 @@ pub(super) struct Planned {
 
 impl Planned {
     pub(super) fn add(&mut self, window: &WindowPlan, cases: Vec<PoolCase>) {
+        self.summary.add(&window.inter, &cases);
         self.inters.push(window.inter.clone());
         self.pools.extend(cases);
     }
@@ -216,37 +218,40 @@ fn pool_table(context: &Context, pools: &[PoolCase]) -> Table {
 
 /// The balance before and after, what no placement goes below, and what it costs.
 pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned) {
-    let summary = Summary::new(&done.inters, &done.pools);
+    let summary = &done.summary;
     report.note("imbalance: heaviest over mean, less 1; 0 is perfect");
     if summary.time_excess.is_some() {
         report.note("time: by measured costs and speeds; bounds are known for work alone");
     }
-    report.table(balance_table(&summary));
+    report.table(balance_table(summary));
     report
         .note("without libra: pools in arrival order, every tile computed where its queries live");
     add_orders(report, done);
     report.note(format!(
         "moved a pool and layer forward: {}, Q and O {}, K and V {}; {} % cross nodes",
-        format_bytes(summary.moved_bytes_mean),
-        format_bytes(summary.qo_bytes_mean),
-        format_bytes(summary.kv_bytes_mean),
-        percent(summary.cross_node_bytes_mean, summary.moved_bytes_mean),
+        format_bytes(summary.moved_bytes_mean.mean()),
+        format_bytes(summary.qo_bytes_mean.mean()),
+        format_bytes(summary.kv_bytes_mean.mean()),
+        percent(
+            summary.cross_node_bytes_mean.mean(),
+            summary.moved_bytes_mean.mean()
+        ),
     ));
-    if summary.forward_bytes_mean > 0 {
+    if summary.forward_bytes_mean.mean() > 0 {
         report.note(format!(
             "of it forwarded within nodes {}; through the busiest port between nodes {}",
-            format_bytes(summary.forward_bytes_mean),
-            format_bytes(summary.busiest_port_bytes_mean),
+            format_bytes(summary.forward_bytes_mean.mean()),
+            format_bytes(summary.busiest_port_bytes_mean.mean()),
         ));
     }
     if !context.global.no_timings {
         report.note(format!(
             "planned in {} a window (VRSP) and {} a pool (tiles, placement, exchange)",
-            context.time(summary.vrsp_ns_median),
-            context.time(summary.plan_ns_median),
+            context.time(summary.vrsp_ns_median.median()),
+            context.time(summary.plan_ns_median.median()),
         ));
     }
-    let mut value = serde_json::to_value(&summary).expect("numbers and text");
+    let mut value = serde_json::to_value(summary).expect("numbers and text");
     if context.global.no_timings {
         value["vrsp_ns_median"] = Value::Null;
         value["plan_ns_median"] = Value::Null;
@@ -340,14 +345,18 @@ fn balance_table(summary: &Summary) -> Table {
     if summary.windows == 1 {
         rows.push(row(
             format!("{} pools of the window", summary.pools),
-            [before.max, after.max, least.max],
+            [before.max(), after.max(), least.max()],
             bound,
         ));
     } else {
         let name = format!("pools of a window, mean of {}", summary.windows);
-        rows.push(row(name, [before.mean, after.mean, least.mean], bound));
+        rows.push(row(
+            name,
+            [before.mean(), after.mean(), least.mean()],
+            bound,
+        ));
         let name = "pools of a window, worst".to_owned();
-        rows.push(row(name, [before.max, after.max, least.max], bound));
+        rows.push(row(name, [before.max(), after.max(), least.max()], bound));
     }
     let (before, after, least) = (
         summary.home_excess,
@@ -357,11 +366,15 @@ fn balance_table(summary: &Summary) -> Table {
     let name = format!("workers of a pool, mean of {}", summary.pools);
     rows.push(row(
         name,
-        [before.mean, after.mean, least.mean],
+        [before.mean(), after.mean(), least.mean()],
         "these tiles",
     ));
     let name = "workers of a pool, worst".to_owned();
-    rows.push(row(name, [before.max, after.max, least.max], "these tiles"));
+    rows.push(row(
+        name,
+        [before.max(), after.max(), least.max()],
+        "these tiles",
+    ));
     if let (Some(before), Some(after)) = (summary.home_time_excess, summary.time_excess) {
         let mut row = |name: String, before, after| {
             let cells = vec![
@@ -374,8 +387,12 @@ fn balance_table(summary: &Summary) -> Table {
             rows.push(cells);
         };
         let name = format!("time of workers, mean of {}", summary.pools);
-        row(name, before.mean, after.mean);
-        row("time of workers, worst".to_owned(), before.max, after.max);
+        row(name, before.mean(), after.mean());
+        row(
+            "time of workers, worst".to_owned(),
+            before.max(),
+            after.max(),
+        );
     }
     Table {
         columns: vec![

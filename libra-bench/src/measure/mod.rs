@@ -3,7 +3,9 @@
 mod compare;
 mod execute;
 mod pool;
+mod pool_case;
 mod reference;
+mod running;
 mod source;
 mod summary;
 mod sweep;
@@ -11,7 +13,8 @@ mod window;
 
 pub(crate) use execute::{Exact, ExecuteOptions, MethodCase, execute, least};
 pub(crate) use pool::{Pool, scaled_pool, ulysses_config, ulysses_heads};
+pub(crate) use pool_case::{AdaptiveCase, PoolCase};
 pub(crate) use source::{Source, packed_windows, windows};
 pub(crate) use summary::Summary;
-pub(crate) use sweep::{SweepCase, combination};
-pub(crate) use window::{AdaptiveCase, Inter, PoolCase, WindowPlan, Windows};
+pub(crate) use sweep::{Corpus, SweepOptions, VERIFIED_EVERY, combination};
+pub(crate) use window::{Inter, WindowPlan, Windows};

@@ -1,36 +1,14 @@
-//! Many pools in few numbers.
+//! Many windows and pools in few numbers.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
-use super::window::{Inter, Merged, PoolCase, median};
+use super::pool_case::PoolCase;
+use super::running::{Mean, Spread, Times};
+use super::window::{Inter, Merged};
 
-/// Mean and largest of some numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Spread {
-    /// Mean.
-    pub(crate) mean: f64,
-    /// Largest.
-    pub(crate) max: f64,
-}
-
-impl Spread {
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
-        let (mut sum, mut count, mut max) = (0.0, 0u32, f64::NEG_INFINITY);
-        for value in values {
-            sum += value;
-            count += 1;
-            max = value.max(max);
-        }
-        if count == 0 {
-            return Self::default();
-        }
-        let mean = sum / f64::from(count);
-        Self { mean, max }
-    }
-}
-
-/// Balance, bytes and times of all windows.
-#[derive(Clone, Debug, Serialize)]
+/// Balance, bytes and times of all windows added so far; bytes are of one layer forward.
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Summary {
     /// Windows.
     pub(crate) windows: usize,
@@ -49,6 +27,8 @@ pub(crate) struct Summary {
     /// The same in paper order.
     pub(crate) inter_ga_paper_excess: Option<Spread>,
     /// Windows with pools that were merged.
+    pub(crate) merged_windows: u64,
+    /// Each of them.
     pub(crate) merged: Vec<Merged>,
     /// Why, where all windows have one reason.
     pub(crate) inter_bound: String,
@@ -58,6 +38,9 @@ pub(crate) struct Summary {
     pub(crate) intra_excess: Spread,
     /// What no placement of these tiles goes below.
     pub(crate) tile_bound_excess: Spread,
+    /// Heaviest worker of a window over the mean of all its workers, less 1: of each pool the product of its own load
+    /// over the mean and of its heaviest worker's over the pool's mean.
+    pub(crate) worst_excess: Spread,
     /// Busiest worker's time over the mean of a pool, less 1, with every tile at home; where measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) home_time_excess: Option<Spread>,
@@ -65,77 +48,142 @@ pub(crate) struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) time_excess: Option<Spread>,
     /// Per pool.
-    pub(crate) qo_bytes_mean: u64,
+    pub(crate) tiles_mean: Mean,
     /// Per pool.
-    pub(crate) kv_bytes_mean: u64,
+    pub(crate) qo_bytes_mean: Mean,
     /// Per pool.
-    pub(crate) moved_bytes_mean: u64,
+    pub(crate) kv_bytes_mean: Mean,
     /// Per pool.
-    pub(crate) cross_node_bytes_mean: u64,
+    pub(crate) moved_bytes_mean: Mean,
+    /// Per worker: pools of different sizes compare.
+    pub(crate) worker_moved_bytes_mean: Mean,
+    /// What any placement with the same heaviest worker moves at least, per pool.
+    pub(crate) moved_bytes_bound_mean: Mean,
     /// Per pool.
-    pub(crate) forward_bytes_mean: u64,
+    pub(crate) intra_node_bytes_mean: Mean,
     /// Per pool.
-    pub(crate) busiest_port_bytes_mean: u64,
+    pub(crate) cross_node_bytes_mean: Mean,
+    /// Per pool.
+    pub(crate) forward_bytes_mean: Mean,
+    /// Per pool.
+    pub(crate) busiest_port_bytes_mean: Mean,
+    /// Most that a worker of a pool sends.
+    pub(crate) max_send_bytes_mean: Mean,
+    /// Most that a worker of a pool receives.
+    pub(crate) max_recv_bytes_mean: Mean,
+    /// Most that a worker of a pool stages.
+    pub(crate) max_staged_bytes_mean: Mean,
+    /// Most that any worker stages.
+    pub(crate) max_staged_bytes_max: u64,
+    /// Time of the busiest direction of any worker's port, per pool.
+    pub(crate) busiest_port_us: Spread,
     /// Per window.
-    pub(crate) vrsp_ns_median: Option<u64>,
+    pub(crate) vrsp_ns_median: Times,
     /// Per pool.
-    pub(crate) plan_ns_median: Option<u64>,
+    pub(crate) plan_ns_median: Times,
 }
 
 impl Summary {
-    /// Of windows and all their pools.
-    pub(crate) fn new(inters: &[Inter], pools: &[PoolCase]) -> Self {
-        let over_windows = |of: fn(&Inter) -> f64| Spread::of(inters.iter().map(of));
-        let over_pools = |of: fn(&PoolCase) -> f64| Spread::of(pools.iter().map(of));
-        let measured = |of: fn(&PoolCase) -> Option<f64>| {
-            let mut values = pools.iter().filter_map(of).peekable();
-            values.peek().is_some().then(|| Spread::of(values))
+    /// Adds a window and all its pools.
+    pub(crate) fn add(&mut self, inter: &Inter, pools: &[PoolCase]) {
+        self.inter_bound = match self.windows {
+            0 => inter.bound.clone(),
+            _ if self.inter_bound == inter.bound => inter.bound.clone(),
+            _ => "several reasons".to_owned(),
         };
-        let bytes = |of: fn(&PoolCase) -> u64| {
-            let sum: u128 = pools.iter().map(|pool| u128::from(of(pool))).sum();
-            (sum / pools.len().max(1) as u128) as u64
+        self.windows += 1;
+        self.pools += pools.len();
+        self.inter_arrival_excess.add(inter.arrival_excess);
+        self.inter_excess.add(inter.excess);
+        self.inter_bound_excess.add(inter.bound_excess);
+        self.inter_gap.add(inter.gap);
+        let [ordered, paper] = match inter.ga_excess {
+            Some([ordered, paper]) => [Some(ordered), Some(paper)],
+            None => [None, None],
         };
-        let mut reasons: Vec<&str> = inters.iter().map(|inter| inter.bound.as_str()).collect();
-        reasons.dedup();
-        let mut plan_ns: Vec<u64> = pools.iter().filter_map(|pool| pool.plan_ns).collect();
-        let mut vrsp_ns: Vec<u64> = inters.iter().map(|inter| inter.vrsp_ns).collect();
-        Self {
-            windows: inters.len(),
-            pools: pools.len(),
-            inter_arrival_excess: over_windows(|inter| inter.arrival_excess),
-            inter_excess: over_windows(|inter| inter.excess),
-            inter_bound_excess: over_windows(|inter| inter.bound_excess),
-            inter_gap: over_windows(|inter| inter.gap),
-            inter_ga_excess: orders(inters, 0),
-            inter_ga_paper_excess: orders(inters, 1),
-            merged: inters
-                .iter()
-                .filter_map(|inter| inter.merged.clone())
-                .collect(),
-            inter_bound: match reasons[..] {
-                [one] => one.to_owned(),
-                _ => "several reasons".to_owned(),
-            },
-            home_excess: over_pools(|pool| pool.home_excess),
-            intra_excess: over_pools(|pool| pool.intra_excess),
-            tile_bound_excess: over_pools(|pool| pool.tile_bound_excess),
-            home_time_excess: measured(|pool| pool.home_time_excess),
-            time_excess: measured(|pool| pool.time_excess),
-            qo_bytes_mean: bytes(|pool| pool.qo_bytes),
-            kv_bytes_mean: bytes(|pool| pool.kv_bytes),
-            moved_bytes_mean: bytes(|pool| pool.moved_bytes),
-            cross_node_bytes_mean: bytes(|pool| pool.cross_node_bytes),
-            forward_bytes_mean: bytes(|pool| pool.forward_bytes),
-            busiest_port_bytes_mean: bytes(|pool| pool.busiest_port_bytes),
-            vrsp_ns_median: Some(median(&mut vrsp_ns)),
-            plan_ns_median: Some(median(&mut plan_ns)),
+        Spread::add_some(&mut self.inter_ga_excess, ordered);
+        Spread::add_some(&mut self.inter_ga_paper_excess, paper);
+        self.merged_windows += u64::from(inter.merged.is_some());
+        self.merged.extend(inter.merged.clone());
+        self.vrsp_ns_median.add(inter.vrsp_ns);
+        let worst = |pool: &PoolCase| (1.0 + pool.pool_excess) * (1.0 + pool.intra_excess) - 1.0;
+        let worst = pools.iter().map(worst).fold(f64::NEG_INFINITY, f64::max);
+        if !pools.is_empty() {
+            self.worst_excess.add(worst);
+        }
+        for pool in pools {
+            self.add_pool(pool);
         }
     }
-}
 
-/// Over windows whose pools have one size.
-fn orders(inters: &[Inter], which: usize) -> Option<Spread> {
-    let mut values = inters.iter().filter_map(|inter| inter.ga_excess).peekable();
-    values.peek()?;
-    Some(Spread::of(values.map(|excess| excess[which])))
+    fn add_pool(&mut self, pool: &PoolCase) {
+        self.home_excess.add(pool.home_excess);
+        self.intra_excess.add(pool.intra_excess);
+        self.tile_bound_excess.add(pool.tile_bound_excess);
+        Spread::add_some(&mut self.home_time_excess, pool.home_time_excess);
+        Spread::add_some(&mut self.time_excess, pool.time_excess);
+        self.tiles_mean.add(pool.tiles as u64);
+        self.qo_bytes_mean.add(pool.qo_bytes);
+        self.kv_bytes_mean.add(pool.kv_bytes);
+        self.moved_bytes_mean.add(pool.moved_bytes);
+        self.worker_moved_bytes_mean
+            .add_sum(pool.moved_bytes.into(), pool.workers as u64);
+        self.moved_bytes_bound_mean.add(pool.moved_bytes_bound);
+        self.intra_node_bytes_mean
+            .add(pool.moved_bytes - pool.cross_node_bytes);
+        self.cross_node_bytes_mean.add(pool.cross_node_bytes);
+        self.forward_bytes_mean.add(pool.forward_bytes);
+        self.busiest_port_bytes_mean.add(pool.busiest_port_bytes);
+        self.max_send_bytes_mean.add(pool.max_send_bytes);
+        self.max_recv_bytes_mean.add(pool.max_recv_bytes);
+        self.max_staged_bytes_mean.add(pool.max_staged_bytes);
+        self.max_staged_bytes_max = self.max_staged_bytes_max.max(pool.max_staged_bytes);
+        self.busiest_port_us.add(pool.busiest_port_ns as f64 / 1e3);
+        if let Some(plan_ns) = pool.plan_ns {
+            self.plan_ns_median.add(plan_ns);
+        }
+    }
+
+    /// What this one's pools move and hold their busiest port for, over what `other`'s do.
+    pub(super) fn ratios(&self, other: &Self) -> [(&'static str, f64); 3] {
+        let port = |summary: &Self| summary.busiest_port_us.mean();
+        [
+            (
+                "moved_bytes_ratio",
+                self.moved_bytes_mean.ratio(&other.moved_bytes_mean),
+            ),
+            (
+                "cross_node_bytes_ratio",
+                self.cross_node_bytes_mean
+                    .ratio(&other.cross_node_bytes_mean),
+            ),
+            (
+                "busiest_port_ratio",
+                match port(other) {
+                    0.0 => 1.0,
+                    time => port(self) / time,
+                },
+            ),
+        ]
+    }
+
+    /// The numbers side by side: of a spread its `_mean` and `_max`. Lists are left out.
+    pub(super) fn flat(&self) -> Map<String, Value> {
+        let mut flat = Map::new();
+        let value = serde_json::to_value(self).expect("numbers and text");
+        for (name, value) in value.as_object().into_iter().flatten() {
+            match value {
+                Value::Object(spread) => {
+                    for (of, value) in spread {
+                        flat.insert(format!("{name}_{of}"), value.clone());
+                    }
+                }
+                Value::Array(_) => {}
+                value => {
+                    flat.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        flat
+    }
 }

@@ -2,28 +2,35 @@
 
 use std::time::Instant;
 
-use libra_sched::plan::{PoolPlan, Scratch, granularity, plan_pool_measured};
+use libra_sched::plan::{PoolPlan, Scratch};
 use libra_sched::vrsp::{self, Elastic, SequencePlacement};
-use libra_sched::wire::PlanId;
-use libra_sched::{
-    Bandwidths, PackedLengths, Placer, PoolId, Proxy, SampleId, Slack, Tiling, audit, bound, verify,
-};
+use libra_sched::{PackedLengths, PoolId, Proxy, audit};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::pool_case::{Extras, PoolCase};
 use super::source::{Lengths, Source, windows};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::preset::{Settings, Shapes};
 use crate::workload;
 
-/// VRSP of one window is timed this often.
+/// VRSP of one window is timed this often where times are to be precise.
 const VRSP_RUNS: usize = 9;
 
 /// Windows of a source, one after the other.
 pub(crate) struct Windows {
     packed: workload::Windows<Lengths>,
     next: u64,
+}
+
+/// A window's sequences, not yet in pools.
+#[derive(Clone, Debug)]
+pub(crate) struct PackedWindow {
+    /// Which window of the corpus.
+    window: u64,
+    /// Sample lengths of every sequence.
+    lengths: PackedLengths,
 }
 
 /// A window's sequences in pools.
@@ -81,119 +88,37 @@ pub(crate) struct Merged {
     pub(crate) bound: String,
 }
 
-/// One pool in numbers: a case of the `plan` report.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct PoolCase {
-    /// Which window of the corpus.
-    pub(crate) window: u64,
-    /// Which pool of it.
-    pub(crate) pool: u32,
-    /// Gradient-accumulation index at which it runs.
-    pub(crate) ga: u32,
-    /// Digest of the plan.
-    pub(crate) plan_id: String,
-    /// Where the plan is.
-    pub(crate) file: Option<String>,
-    /// Sequences of it.
-    pub(crate) pool_size: usize,
-    /// Number of tiles.
-    pub(crate) tiles: usize,
-    /// KV groups that some tile reads.
-    pub(crate) kv_groups: usize,
-    /// Pairs × query heads.
-    pub(crate) work_total: u64,
-    /// Heaviest pool of the window over their mean, less 1, in arrival order.
-    pub(crate) inter_arrival_excess: f64,
-    /// As placed.
-    pub(crate) inter_excess: f64,
-    /// What no placement goes below.
-    pub(crate) inter_bound_excess: f64,
-    /// Heaviest pool of the window over that bound, less 1: 0 is proved to be the best.
-    pub(crate) inter_gap: f64,
-    /// This pool over the mean, per sequence, less 1.
-    pub(crate) pool_excess: f64,
-    /// Heaviest worker over the mean, less 1, were every tile at home.
-    pub(crate) home_excess: f64,
-    /// As placed.
-    pub(crate) intra_excess: f64,
-    /// What no placement of these tiles goes below.
-    pub(crate) tile_bound_excess: f64,
-    /// What became of tiles that adapt.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(crate) adaptive: Option<AdaptiveCase>,
-    /// What smaller blocks would do, where the bound exceeds the slack.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub(crate) coarse: Option<CoarseCase>,
-    /// Busiest worker's time over the mean, less 1, were every tile at home; where times or speeds were measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) home_time_excess: Option<f64>,
-    /// As placed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) time_excess: Option<f64>,
-    /// Bytes of Q and O that move.
-    pub(crate) qo_bytes: u64,
-    /// Bytes of K and V that move.
-    pub(crate) kv_bytes: u64,
-    /// All of them.
-    pub(crate) moved_bytes: u64,
-    /// Most bytes that a worker sends.
-    pub(crate) max_send_bytes: u64,
-    /// Most bytes that a worker receives.
-    pub(crate) max_recv_bytes: u64,
-    /// Bytes between nodes.
-    pub(crate) cross_node_bytes: u64,
-    /// Bytes that relays forward within their nodes.
-    pub(crate) forward_bytes: u64,
-    /// Bytes of the busiest worker's port between nodes, in its busier direction.
-    pub(crate) busiest_port_bytes: u64,
-    /// Time of the busiest direction of any worker's port, NVLink 370 GB/s and a NIC of 45 GB/s.
-    pub(crate) busiest_port_ns: u64,
-    /// What any placement with the same heaviest worker moves at least.
-    pub(crate) moved_bytes_bound: u64,
-    /// Time to cut, place and derive the exchange.
-    pub(crate) plan_ns: Option<u64>,
-}
-
-/// Tiles that adapt: how many there are before the splits, and between splits and merges.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct AdaptiveCase {
-    /// As cut.
-    pub(crate) fixed_tiles: usize,
-    /// As placed.
-    pub(crate) placed_tiles: usize,
-    /// What no placement of those as cut goes below.
-    pub(crate) fixed_bound_excess: f64,
-}
-
-/// Tiles that are too heavy for the slack.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct CoarseCase {
-    /// Heaviest over mean sequence of the pool.
-    pub(crate) phi: f64,
-    /// H·L/(2φ·CP): tokens of a block whose last tile fills a mean worker where one sample fills the heaviest sequence.
-    pub(crate) rule_block_tokens: f64,
-    /// Tokens of a block of which any two tiles fit a mean worker.
-    pub(crate) safe_block_tokens: u64,
-}
-
 impl Windows {
     /// Windows from the first that `settings` do not skip.
     pub(crate) fn new(source: &Source, settings: &Settings) -> Result<Self, Failure> {
+        Self::of(source.lengths(settings)?, settings)
+    }
+
+    /// As [`Windows::new`], of `lengths`.
+    pub(crate) fn of(lengths: Lengths, settings: &Settings) -> Result<Self, Failure> {
         Ok(Self {
-            packed: windows(source.lengths(settings)?, settings)?,
+            packed: windows(lengths, settings)?,
             next: settings.skip_windows,
         })
     }
 
     /// The next window in pools, if there is one.
     pub(crate) fn next(&mut self, shapes: &Shapes) -> Result<Option<WindowPlan>, Failure> {
+        let window = self.read()?;
+        window
+            .map(|window| window.group(shapes, VRSP_RUNS))
+            .transpose()
+    }
+
+    /// The next window, if there is one.
+    pub(crate) fn read(&mut self) -> Result<Option<PackedWindow>, Failure> {
         let Some(packed) = self.packed.next().transpose()? else {
             return Ok(None);
         };
         let lengths = PackedLengths::new(packed.seq_tokens, packed.sequences)?;
         let window = self.next;
         self.next += 1;
-        group(window, lengths, shapes).map(Some)
+        Ok(Some(PackedWindow { window, lengths }))
     }
 
     /// Sequences and tokens of the incomplete last window, once there is no next one.
@@ -205,8 +130,19 @@ impl Windows {
     }
 }
 
-/// VRSP, and how good it is.
-fn group(window: u64, lengths: PackedLengths, shapes: &Shapes) -> Result<WindowPlan, Failure> {
+impl PackedWindow {
+    /// VRSP, timed `runs` times, and how good it is.
+    pub(crate) fn group(self, shapes: &Shapes, runs: usize) -> Result<WindowPlan, Failure> {
+        group(self.window, self.lengths, shapes, runs)
+    }
+}
+
+fn group(
+    window: u64,
+    lengths: PackedLengths,
+    shapes: &Shapes,
+    runs: usize,
+) -> Result<WindowPlan, Failure> {
     let size = shapes.window.pool_size() as usize;
     let weights = lengths.work(shapes.proxy)?;
     // Squares only estimate; sparse attention is what will be computed.
@@ -216,12 +152,12 @@ fn group(window: u64, lengths: PackedLengths, shapes: &Shapes) -> Result<WindowP
     };
     let pairs = lengths.work(computed)?;
     let mut scratch = vrsp::Scratch::default();
-    let mut times = Vec::with_capacity(VRSP_RUNS);
+    let mut times = Vec::with_capacity(runs);
     let grouped = loop {
         let begin = Instant::now();
         let grouped = Grouped::new(&mut scratch, &weights, shapes)?;
         times.push(nanoseconds(begin));
-        if times.len() == VRSP_RUNS {
+        if times.len() >= runs {
             break grouped;
         }
     };
@@ -350,7 +286,7 @@ impl WindowPlan {
                 if interrupt::requested() {
                     return None;
                 }
-                let planned = self.plan_one(scratch, shapes, pool);
+                let planned = self.plan_pool(scratch, shapes, pool, Extras::ALL);
                 step();
                 Some(planned)
             })
@@ -358,118 +294,9 @@ impl WindowPlan {
         // In order, so that the first error does not depend on threads.
         pools.into_iter().flatten().collect()
     }
-
-    fn plan_one(
-        &self,
-        scratch: &mut Scratch,
-        shapes: &Shapes,
-        pool: u32,
-    ) -> Result<(PoolCase, PoolPlan), Failure> {
-        let lengths = self.pool_lengths(pool)?;
-        let layout = shapes.layout_of(lengths.sequences())?;
-        let speeds = shapes.speeds_of(lengths.sequences());
-        let measured = shapes.measured(speeds.as_ref());
-        let (heads, config) = (&shapes.heads, &shapes.plan);
-        let begin = Instant::now();
-        let plan = plan_pool_measured(scratch, &lengths, &layout, heads, config, measured)?;
-        let plan_ns = nanoseconds(begin);
-        if let [first, rest @ ..] = &verify::check(&plan)[..] {
-            return Err(Failure::Planner {
-                window: self.window,
-                pool,
-                count: 1 + rest.len(),
-                first: first.to_string(),
-            });
-        }
-        let audit = audit::audit(&plan, shapes.topology);
-        let is_measured = shapes.costs.is_some() || shapes.speeds.is_some();
-        let times = match is_measured {
-            true => Some(audit::times(&plan, measured)?),
-            false => None,
-        };
-        let mut adaptive = None;
-        let mut tile_bound_excess = audit.tile_bound_excess();
-        if shapes.plan.tiling == Tiling::Adaptive {
-            let [fixed, placed] = granularity(&lengths, &layout, heads, config)?;
-            let excess = |bound| audit::excess(bound, audit.work_total, audit.loads.len());
-            // Merged tiles stay at home: they bind nobody.
-            tile_bound_excess = excess(placed.bound);
-            adaptive = Some(AdaptiveCase {
-                fixed_tiles: fixed.tiles,
-                placed_tiles: placed.tiles,
-                fixed_bound_excess: excess(fixed.bound),
-            });
-        }
-        let largest = |bytes: &[u64]| bytes.iter().copied().max().unwrap_or(0);
-        let case = PoolCase {
-            window: self.window,
-            pool,
-            ga: self.placement.first(PoolId(pool)) as u32 / shapes.window.dp(),
-            plan_id: PlanId::of(&plan).to_string(),
-            file: None,
-            pool_size: lengths.sequences(),
-            tiles: plan.tiles.len(),
-            kv_groups: plan.kv_groups(),
-            work_total: audit.work_total,
-            inter_arrival_excess: self.inter.arrival_excess,
-            inter_excess: self.inter.excess,
-            inter_bound_excess: self.inter.bound_excess,
-            inter_gap: self.inter.gap,
-            pool_excess: self.inter.pool_excess[pool as usize],
-            home_excess: audit.home_excess(),
-            intra_excess: audit.intra_excess(),
-            tile_bound_excess,
-            adaptive,
-            coarse: coarse(&lengths, shapes, tile_bound_excess)?,
-            home_time_excess: times.as_ref().map(|times| times.home_excess),
-            time_excess: times.as_ref().map(|times| times.excess),
-            qo_bytes: audit.qo_bytes,
-            kv_bytes: audit.kv_bytes,
-            moved_bytes: audit.moved_bytes(),
-            max_send_bytes: largest(&audit.sent_bytes),
-            max_recv_bytes: largest(&audit.received_bytes),
-            cross_node_bytes: audit.cross_node_bytes,
-            forward_bytes: audit.forward_bytes,
-            busiest_port_bytes: audit.busiest_port_bytes(),
-            busiest_port_ns: audit.busiest_port_ns(Bandwidths::default()),
-            moved_bytes_bound: bound::moved_bytes(&plan, largest(&audit.loads)).moved_bytes(),
-            plan_ns: Some(plan_ns),
-        };
-        Ok((case, plan))
-    }
 }
 
-/// What smaller blocks would do, where the tiles' bound exceeds the slack.
-fn coarse(
-    lengths: &PackedLengths,
-    shapes: &Shapes,
-    bound_excess: f64,
-) -> Result<Option<CoarseCase>, Failure> {
-    let Placer::Paper(slack) = shapes.plan.placer else {
-        return Ok(None);
-    };
-    if slack == Slack::UNBOUNDED || bound_excess <= f64::from(slack.ppm()) / 1e6 {
-        return Ok(None);
-    }
-    let mask = shapes.plan.mask;
-    let work = lengths.work(Proxy::Pairs(mask))?;
-    let total: u128 = work.iter().map(|&work| u128::from(work)).sum();
-    let heaviest = work.iter().copied().max().unwrap_or(0);
-    let phi = heaviest as f64 * work.len() as f64 / total as f64;
-    let samples = (0..lengths.samples()).map(|sample| lengths.length(SampleId::new(sample)));
-    let longest = samples.max().unwrap_or(1);
-    let (shards, cp) = (shapes.heads.shards(), shapes.window.cp());
-    // A query reads its sample at most: blocks of so many tokens have half a mean worker's work.
-    let share = 2 * work.len() as u128 * u128::from(cp) * u128::from(longest);
-    Ok(Some(CoarseCase {
-        phi,
-        rule_block_tokens: f64::from(shards) * f64::from(lengths.seq_tokens())
-            / (2.0 * phi * f64::from(cp)),
-        safe_block_tokens: (u128::from(shards) * total / share) as u64,
-    }))
-}
-
-fn nanoseconds(since: Instant) -> u64 {
+pub(super) fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Report, SCHEMA, commit};
 
-pub(super) fn text(report: &Report) -> String {
-    let head = json!({
+/// All but the cases and what comes beside them.
+pub(super) fn head(report: &Report) -> Value {
+    json!({
         "schema": SCHEMA,
         "command": report.command,
         "seed": report.seed,
@@ -19,8 +20,11 @@ pub(super) fn text(report: &Report) -> String {
             "threads": report.threads,
             "version": env!("CARGO_PKG_VERSION"),
         },
-    });
-    let mut document = match head {
+    })
+}
+
+pub(super) fn text(report: &Report) -> String {
+    let mut document = match head(report) {
         Value::Object(map) => map,
         _ => Map::new(),
     };

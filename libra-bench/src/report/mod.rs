@@ -3,7 +3,10 @@
 mod csv;
 mod json;
 mod md;
+mod read;
 mod table;
+
+pub(crate) use read::read;
 
 use std::io::{self, Write};
 
@@ -141,14 +144,24 @@ impl Report {
         self.blocks.push(Block::Reproduce(command.into()));
     }
 
-    /// Writes the report; a reader that has gone is no failure.
-    pub(crate) fn write(&self, format: Format, out: &mut impl Write) -> io::Result<()> {
-        let text = match format {
+    /// The report as it is written.
+    pub(crate) fn text(&self, format: Format) -> String {
+        match format {
             Format::Table => table::text(self),
             Format::Json => json::text(self),
             Format::Csv => csv::text(self),
             Format::Md => md::text(self),
-        };
+        }
+    }
+
+    /// What a JSON document says beside the cases.
+    pub(crate) fn head(&self) -> Value {
+        json::head(self)
+    }
+
+    /// Writes the report; a reader that has gone is no failure.
+    pub(crate) fn write(&self, format: Format, out: &mut impl Write) -> io::Result<()> {
+        let text = self.text(format);
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             result => result,

@@ -314,7 +314,9 @@ fn a_plan_that_breaks_its_rules_is_caught() {
     let id = wire::PlanId::of(&broken);
     assert_eq!(
         checked.stdout,
-        format!("a.plan: 1 violation, plan {id}\n  {violation}\n")
+        format!(
+            "a.plan: 1 violation, plan {id}\n  {violation}\n# Reproduce: libra-bench check a.plan\n"
+        )
     );
     assert_eq!((checked.code, checked.stderr.as_str()), (4, ""));
 
@@ -331,7 +333,8 @@ fn every_file_is_checked_whatever_the_others_are() {
     fs::write(folder.path().join("bad.plan"), "no").expect("written");
     let id = wire::PlanId::of(&plan());
     let done = run_at(folder.path(), &["check", "bad.plan", "good.plan"]);
-    assert_eq!(done.stdout, format!("good.plan: ok {id}\n"));
+    let again = "# Reproduce: libra-bench check bad.plan good.plan";
+    assert_eq!(done.stdout, format!("good.plan: ok {id}\n{again}\n"));
     assert_eq!(done.code, 3);
 }
 

@@ -1,10 +1,14 @@
 //! The built program: what it prints, what it writes and how it ends.
 
+mod compare;
 mod conduct;
 mod errors;
+mod outputs;
 mod plans;
 mod readable;
+mod reproduce;
 mod results;
+mod resume;
 mod simulate;
 mod sweep;
 mod traces;

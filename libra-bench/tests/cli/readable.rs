@@ -1,6 +1,6 @@
 //! What people read, as snapshots. Blanks at ends of lines are not part of them.
 
-use super::{run, stdout};
+use super::stdout;
 
 fn trimmed(text: &str) -> String {
     let lines = text.lines().map(str::trim_end);
@@ -10,7 +10,9 @@ fn trimmed(text: &str) -> String {
 #[test]
 fn help() {
     insta::assert_snapshot!("help", trimmed(&stdout("--help")));
-    for command in ["demo", "corpus", "plan", "show", "check", "run", "doctor"] {
+    for command in [
+        "demo", "corpus", "plan", "sweep", "show", "check", "run", "compare", "doctor",
+    ] {
         let text = stdout(&format!("{command} --help"));
         insta::assert_snapshot!(format!("help-{command}"), trimmed(&text));
     }
@@ -35,6 +37,11 @@ fn tables() {
         "plan --dist lognormal:12,1 --ga-order balanced {flags}"
     ));
     insta::assert_snapshot!("plan-ordered", trimmed(&ordered));
+    let over = "--over P=2,4,8 --over placement=home,paper";
+    let sweep = stdout(&format!(
+        "sweep linux-6.1 --beside paper {over} --no-timings"
+    ));
+    insta::assert_snapshot!("sweep", trimmed(&sweep));
     insta::assert_snapshot!("corpus", trimmed(&stdout("corpus linux-6.1")));
 
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -62,9 +69,33 @@ fn tables() {
 }
 
 #[test]
+fn the_table_in_the_book_is_what_sweep_prints() {
+    let sweep = "sweep --dist calibrated-256k -P 2,4,8,16 --windows 8";
+    let printed = trimmed(&stdout(&format!("{sweep} --no-timings -q")));
+    let text = format!("```text\n$ libra-bench {sweep} --no-timings\n{printed}\n```\n");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/data/sweep.md");
+    if std::env::var_os("LIBRA_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(file, &text).expect("written");
+    }
+    let there = std::fs::read_to_string(file).expect("written with `cargo xtask bless`");
+    assert_eq!(there, text);
+}
+
+#[test]
 fn demo() {
-    let done = run("demo --no-timings --progress off");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let line = [
+        "demo",
+        "--no-timings",
+        "--progress",
+        "off",
+        "-o",
+        "demo.json",
+    ];
+    let done = super::run_at(folder.path(), &line);
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    let document = std::fs::read_to_string(folder.path().join("demo.json")).expect("written");
+    assert!(document.contains(r#""reproduce": "libra-bench demo --no-timings","#));
     insta::assert_snapshot!("demo", trimmed(&done.stdout));
 
     // The command below each table prints the same table.

@@ -68,6 +68,7 @@ pub(super) fn run(
         report.note("");
         detail::every_transfer(&mut report, plan);
     }
+    report.reproduce(report.reproduce.clone());
     Ok((report, code()))
 }
 

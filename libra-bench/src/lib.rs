@@ -11,9 +11,12 @@ mod baseline;
 mod cli;
 mod commands;
 mod failure;
+mod figures;
 mod interrupt;
 mod measure;
 mod measured;
+#[allow(dead_code)]
+mod plot;
 mod preset;
 mod progress;
 mod report;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
-pub(crate) use args::{ClusterArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
+pub(crate) use args::{ClusterArgs, FiguresArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
 pub(crate) use values::{Backend, Dtype, Format, Over, Pack, Placement, ProxyKind, Route};
 
 use crate::progress::ProgressMode;
@@ -170,6 +170,11 @@ pub(crate) enum Command {
         plan: PlanArgs,
         #[command(flatten)]
         measure: MeasureArgs,
+    },
+    /// Draw figures of the paper from our own numbers, beside those it published
+    Figures {
+        #[command(flatten)]
+        figures: FiguresArgs,
     },
     /// Describe this machine for a bug report
     Doctor,

@@ -4,6 +4,7 @@ mod check;
 mod corpus;
 mod demo;
 mod doctor;
+mod figures;
 mod plan;
 mod run;
 mod show;
@@ -86,6 +87,7 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
             plan,
             measure,
         } => run::run(context, workload, cluster, plan, measure),
+        Command::Figures { figures } => figures::run(context, figures),
         Command::Doctor => doctor::run(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod conduct;
 mod errors;
+mod figures;
 mod plans;
 mod readable;
 mod results;

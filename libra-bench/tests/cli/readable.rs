@@ -10,7 +10,9 @@ fn trimmed(text: &str) -> String {
 #[test]
 fn help() {
     insta::assert_snapshot!("help", trimmed(&stdout("--help")));
-    for command in ["demo", "corpus", "plan", "show", "check", "run", "doctor"] {
+    for command in [
+        "demo", "corpus", "plan", "show", "check", "run", "doctor", "figures",
+    ] {
         let text = stdout(&format!("{command} --help"));
         insta::assert_snapshot!(format!("help-{command}"), trimmed(&text));
     }

@@ -15,7 +15,7 @@ mod figures;
 mod interrupt;
 mod measure;
 mod measured;
-#[allow(dead_code)]
+mod page;
 mod plot;
 mod preset;
 mod progress;

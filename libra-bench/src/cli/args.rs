@@ -171,6 +171,17 @@ pub(crate) struct FiguresArgs {
     pub(crate) seed: u64,
 }
 
+/// From which files, and where to.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The files
+    #[arg(value_name = "JSON", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The page; its folder is made if need be
+    #[arg(short, long, value_name = "HTML", help_heading = "Output")]
+    pub(crate) output: PathBuf,
+}
+
 /// What is executed, and how often.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Measure")]

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
-pub(crate) use args::{ClusterArgs, FiguresArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
+pub(crate) use args::{
+    ClusterArgs, FiguresArgs, MeasureArgs, PlanArgs, ReportArgs, WindowArgs, WorkloadArgs,
+};
 pub(crate) use values::{Backend, Dtype, Format, Over, Pack, Placement, ProxyKind, Route};
 
 use crate::progress::ProgressMode;
@@ -96,6 +98,9 @@ pub(crate) enum Command {
         /// Which window of the corpus
         #[arg(long, value_name = "N", default_value_t = 0, value_parser = values::count)]
         window: u64,
+        /// An HTML page of the results; its folder is made if need be
+        #[arg(short, long, value_name = "HTML", help_heading = "Output")]
+        output: Option<PathBuf>,
     },
     /// Describe sample lengths, before and after packing
     Corpus {
@@ -175,6 +180,11 @@ pub(crate) enum Command {
     Figures {
         #[command(flatten)]
         figures: FiguresArgs,
+    },
+    /// Make one HTML page from reports that other commands wrote with --format json, and from traces
+    Report {
+        #[command(flatten)]
+        report: ReportArgs,
     },
     /// Describe this machine for a bug report
     Doctor,

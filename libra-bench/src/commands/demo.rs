@@ -1,11 +1,14 @@
 //! `demo`: the main job on a bundled corpus, nothing else to install.
 
+use std::path::Path;
+
 use super::plan::{Planned, add_summary, first_window, line, words};
 use super::run::{Execution, default_measure, verdict};
 use super::{Context, Outcome};
 use crate::cli::{ClusterArgs, Dtype, PlanArgs, WorkloadArgs};
 use crate::interrupt;
 use crate::measure::Source;
+use crate::page::{self, Document};
 use crate::preset::Settings;
 use crate::report::Report;
 
@@ -14,7 +17,7 @@ const CORPUS: &str = "linux-6.1";
 /// What is executed has this part of the tokens, so that checking it takes seconds.
 const SCALE: u32 = 128;
 
-pub(super) fn run(context: &Context, window: u64) -> Outcome {
+pub(super) fn run(context: &Context, window: u64, output: Option<&Path>) -> Outcome {
     let source = Source::bundled(CORPUS);
     let workload = WorkloadArgs {
         skip_windows: window,
@@ -27,6 +30,9 @@ pub(super) fn run(context: &Context, window: u64) -> Outcome {
     let mut own = vec!["demo".to_owned()];
     if window != 0 {
         own.extend(["--window".to_owned(), window.to_string()]);
+    }
+    if let Some(output) = output {
+        own.extend(["-o".to_owned(), super::typed(output)]);
     }
     own.extend(super::global_flags(&context.global));
     let mut report = Report::new("demo", line(&own));
@@ -45,6 +51,9 @@ pub(super) fn run(context: &Context, window: u64) -> Outcome {
     let pools = planned.plan_pools(&shapes, || progress.step())?;
     drop(progress);
     let mut done = Planned::default();
+    for (case, plan) in &pools {
+        done.consider(case, plan, &shapes);
+    }
     done.add(&planned, pools.into_iter().map(|(case, _)| case).collect());
     add_summary(context, &mut report, &done);
     report.reproduce(line(&words("plan", &source, &settings, 1)));
@@ -72,5 +81,14 @@ pub(super) fn run(context: &Context, window: u64) -> Outcome {
         report.reproduce(line(&execution.words()));
     }
     let verdict = verdict(context, &all);
+    if let Some(output) = output {
+        let document = Document::new("demo".to_owned(), report.document())?;
+        super::report::write(output, &page::page(&page::sections(&[document])))?;
+        report.note("");
+        report.note(format!(
+            "page for people written to {}",
+            super::typed(output)
+        ));
+    }
     Ok((report, verdict))
 }

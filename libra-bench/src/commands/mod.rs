@@ -6,6 +6,7 @@ mod demo;
 mod doctor;
 mod figures;
 mod plan;
+mod report;
 mod run;
 mod show;
 mod sweep;
@@ -57,7 +58,7 @@ pub(crate) fn run(cli: &Cli) -> u8 {
 
 fn dispatch(context: &Context, command: &Command) -> Outcome {
     match command {
-        Command::Demo { window } => demo::run(context, *window),
+        Command::Demo { window, output } => demo::run(context, *window, output.as_deref()),
         Command::Corpus { workload, windows } => corpus::run(context, workload, windows),
         Command::Plan {
             workload,
@@ -88,6 +89,7 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
             measure,
         } => run::run(context, workload, cluster, plan, measure),
         Command::Figures { figures } => figures::run(context, figures),
+        Command::Report { report } => report::run(context, report),
         Command::Doctor => doctor::run(),
     }
 }

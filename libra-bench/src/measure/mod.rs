@@ -1,6 +1,7 @@
 //! Finding out: lengths, plans, executions. Returns data, prints nothing.
 
 mod compare;
+mod detail;
 mod execute;
 mod pool;
 mod reference;
@@ -9,6 +10,7 @@ mod summary;
 mod sweep;
 mod window;
 
+pub(crate) use detail::Detail;
 pub(crate) use execute::{Exact, ExecuteOptions, MethodCase, execute, least};
 pub(crate) use pool::{Pool, scaled_pool};
 pub(crate) use source::{Source, packed_windows};

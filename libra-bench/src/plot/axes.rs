@@ -58,6 +58,8 @@ const PLOT_HEIGHT: f64 = 230.0;
 const BOTTOM: f64 = TOP + PLOT_HEIGHT;
 /// Bars that are written on.
 const WRITTEN_MAX: usize = 14;
+/// Small text over the usual.
+const SMALL: f64 = 11.0 / 13.0;
 /// Points of a line that are marked.
 const MARKED_MAX: usize = 40;
 
@@ -156,7 +158,7 @@ impl Axes {
                     width=(format!("{:.2}", width)) height=(number((ground - top).abs())) {
                     title { (series.name) ", " (self.x.text_of(*x)) ": " (value_text(*y)) }
                 }
-                @if is_written {
+                @if is_written && text_width(&value_text(*y)) * SMALL <= width + 2.0 {
                     text class="plot-small" x=(number(left + width / 2.0)) y=(number(top.min(ground) - 4.0))
                         text-anchor="middle" { (value_text(*y)) }
                 }

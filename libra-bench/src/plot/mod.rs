@@ -14,8 +14,8 @@ use maud::{Markup, html};
 pub(crate) use axes::{Axes, Mark, Series};
 pub(crate) use axis::{Axis, ecdf};
 pub(crate) use heat::Heat;
-pub(crate) use style::CSS;
-pub(crate) use timeline::Timeline;
+pub(crate) use style::{COLOURS, CSS};
+pub(crate) use timeline::{Span, SpanKind, Timeline};
 
 /// Width of a panel.
 const WIDTH: f64 = 460.0;

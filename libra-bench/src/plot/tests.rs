@@ -1,5 +1,3 @@
-use super::style::COLOURS;
-use super::timeline::{Span, SpanKind};
 use super::*;
 
 fn axes(mark: Mark, points: Vec<(f64, f64)>) -> Axes {

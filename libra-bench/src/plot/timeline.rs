@@ -46,7 +46,7 @@ const KINDS: [(SpanKind, &str, usize); 3] = [
     (SpanKind::Transfer, "messages", 2),
 ];
 const TOP: f64 = 30.0;
-const RIGHT: f64 = WIDTH - 14.0;
+const RIGHT: f64 = WIDTH - 26.0;
 
 impl Timeline {
     pub(super) fn draw(&self) -> Drawn {

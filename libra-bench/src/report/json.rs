@@ -5,6 +5,11 @@ use serde_json::{Map, Value, json};
 use super::{Report, SCHEMA, commit};
 
 pub(super) fn text(report: &Report) -> String {
+    let text = serde_json::to_string_pretty(&document(report));
+    text.expect("keys of the document are strings") + "\n"
+}
+
+pub(super) fn document(report: &Report) -> Value {
     let head = json!({
         "schema": SCHEMA,
         "command": report.command,
@@ -26,6 +31,5 @@ pub(super) fn text(report: &Report) -> String {
     };
     document.extend(report.more.clone());
     document.insert("cases".to_owned(), Value::Array(report.cases.clone()));
-    let text = serde_json::to_string_pretty(&Value::Object(document));
-    text.expect("keys of the document are strings") + "\n"
+    Value::Object(document)
 }

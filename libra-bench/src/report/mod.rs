@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::cli::Format;
 
 /// Version of the JSON documents.
-const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// The name and version of this program.
 pub(crate) const PROGRAM: &str = concat!("libra-bench ", env!("CARGO_PKG_VERSION"));
@@ -139,6 +139,11 @@ impl Report {
     /// Adds the command line that prints the table above.
     pub(crate) fn reproduce(&mut self, command: impl Into<String>) {
         self.blocks.push(Block::Reproduce(command.into()));
+    }
+
+    /// The JSON document.
+    pub(crate) fn document(&self) -> Value {
+        json::document(self)
     }
 
     /// Writes the report; a reader that has gone is no failure.

@@ -5,6 +5,7 @@ mod errors;
 mod figures;
 mod plans;
 mod readable;
+mod report;
 mod results;
 mod sweep;
 

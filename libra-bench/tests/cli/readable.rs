@@ -11,7 +11,7 @@ fn trimmed(text: &str) -> String {
 fn help() {
     insta::assert_snapshot!("help", trimmed(&stdout("--help")));
     for command in [
-        "demo", "corpus", "plan", "show", "check", "run", "doctor", "figures",
+        "demo", "corpus", "plan", "show", "check", "run", "doctor", "figures", "report",
     ] {
         let text = stdout(&format!("{command} --help"));
         insta::assert_snapshot!(format!("help-{command}"), trimmed(&text));

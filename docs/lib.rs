@@ -24,6 +24,8 @@ pages! {
     certified: "src/certified.md",
     ga_order: "src/ga-order.md",
     elastic: "src/elastic.md",
+    figures: "src/figures.md",
+    report: "src/report.md",
     plan_format: "src/plan-format.md",
     command_line: "src/command-line.md",
     not_promised: "src/not-promised.md",

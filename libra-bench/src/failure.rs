@@ -9,6 +9,7 @@ use libra_exec::{ExecError, Failure as ExecFailure};
 use libra_sched::{DecodeError, WorkerId};
 
 use crate::exit;
+use crate::page::DocumentError;
 use crate::simulate::ClusterError;
 use crate::units::format_bytes;
 use crate::workload::{DistributionError, InputError, PackError, bundled};
@@ -177,6 +178,9 @@ pub(crate) enum Failure {
         /// What the operating system said.
         source: io::Error,
     },
+    /// A file that is no document of ours.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
     /// Stdout cannot be written.
     #[error("stdout cannot be written")]
     Stdout(#[source] io::Error),

@@ -50,6 +50,11 @@ const GROUPS: &[Group] = &[
         check: demo,
     },
     Group {
+        name: "report",
+        what: "the page of reports in a browser",
+        check: report,
+    },
+    Group {
         name: "bench-builds",
         what: "benchmarks compile",
         check: bench_builds,
@@ -270,6 +275,23 @@ fn has_table(shown: &str) -> bool {
             >= 2
     };
     shown.lines().filter(is_row).count() >= 2
+}
+
+/// Tests that need a browser are ignored elsewhere; it comes first, so that none is skipped.
+fn report(tree: &Tree) -> Outcome {
+    tools::debian("chromium", "chromium")?;
+    let tests = [
+        "test",
+        "-p",
+        "libra-bench",
+        "--test",
+        "page",
+        "--no-fail-fast",
+    ];
+    run_picking(
+        cargo(tree, &tests).args(["--", "--ignored", "--test-threads", "2"]),
+        tells_of_a_failed_test,
+    )
 }
 
 fn bench_builds(tree: &Tree) -> Outcome {

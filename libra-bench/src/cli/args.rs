@@ -1,5 +1,6 @@
 //! Flags by group. What is not given comes from the preset.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,7 +9,7 @@ use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack, Tiling};
 
 use super::values::{
     Backend, Dtype, Pack, Placement, ProxyKind, Route, backward_modes, count, count_u32, elastics,
-    ga_orders, kv_fetches, layouts, positive_count, seconds, tilings, vrsps,
+    figures, ga_orders, kv_fetches, layouts, positive_count, seconds, tilings, vrsps,
 };
 use crate::preset::Preset;
 use crate::workload::Distribution;
@@ -151,6 +152,31 @@ pub(crate) struct PlanArgs {
     /// nsa:L,stride:D,block:B,top:N,window:W
     #[arg(long, value_name = "PROXY")]
     pub(crate) proxy: Option<ProxyKind>,
+}
+
+/// Which figures, and where to.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FiguresArgs {
+    /// Directory for one .svg and one .csv a figure, made if need be
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) out: PathBuf,
+    /// Only these figures [default: all]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = figures())]
+    pub(crate) only: Vec<String>,
+    /// Windows of each corpus
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = positive_count, help_heading = "Workload")]
+    pub(crate) windows: u64,
+    /// Seed of drawn lengths and orders
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = count, help_heading = "Workload")]
+    pub(crate) seed: u64,
+}
+
+/// From which files, and where to.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The files
+    #[arg(value_name = "JSON", required = true)]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// What is executed, and how often.

@@ -12,7 +12,9 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
-pub(crate) use args::{ClusterArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
+pub(crate) use args::{
+    ClusterArgs, FiguresArgs, MeasureArgs, PlanArgs, ReportArgs, WindowArgs, WorkloadArgs,
+};
 pub(crate) use compare::CompareArgs;
 pub(crate) use output::Output;
 pub(crate) use simulate::SimulateArgs;
@@ -57,7 +59,8 @@ pub(crate) struct GlobalArgs {
         help_heading = "Output"
     )]
     pub(crate) format: Format,
-    /// Write results to FILE too, as its suffix says: .json, .csv, .md, or .txt for the table; may be repeated.
+    /// Write results to FILE too, as its suffix says: .json, .csv, .md, .txt for the table, or .html for a page of
+    /// figures; may be repeated.
     /// `plan` takes any other name for a directory, made if need be, and writes the plans there
     #[arg(
         short,
@@ -203,6 +206,16 @@ pub(crate) enum Command {
     },
     /// Compare two reports of one command in JSON, number by number
     Compare(CompareArgs),
+    /// Draw figures of the paper from our own numbers, beside those it published
+    Figures {
+        #[command(flatten)]
+        figures: FiguresArgs,
+    },
+    /// Make one HTML page from reports that other commands wrote with --format json, and from traces
+    Report {
+        #[command(flatten)]
+        report: ReportArgs,
+    },
     /// Describe this machine for a bug report
     Doctor,
 }

@@ -13,6 +13,8 @@ pub(crate) enum Output {
     Stdout,
     /// A file, in the format that its suffix names.
     File(PathBuf, Format),
+    /// A file that ends in `.html`: a page of the results.
+    Page(PathBuf),
     /// A name without such a suffix: a directory, where a command fills one.
     Other(PathBuf),
 }
@@ -30,6 +32,7 @@ impl FromStr for Output {
             Some("csv") => Format::Csv,
             Some("md") => Format::Md,
             Some("txt") => Format::Table,
+            Some("html") => return Ok(Self::Page(path)),
             _ => return Ok(Self::Other(path)),
         };
         Ok(Self::File(path, format))

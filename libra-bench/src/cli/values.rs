@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use libra_sched::vrsp::{Elastic, GaOrder, Vrsp};
 use libra_sched::{BackwardMode, Error, KvFetch, LayoutKind, SparseAttention, Tiling};
 
+use crate::figures::RECIPES;
 use crate::units::parse_count;
 
 /// How samples become packed sequences.
@@ -166,6 +167,11 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 /// Names of the scheduler's own types, listed in the help.
 pub(super) fn layouts() -> impl TypedValueParser<Value = LayoutKind> {
     PossibleValuesParser::new(["contiguous", "zigzag"]).try_map(|name| name.parse())
+}
+
+/// Numbers of figures that can be made.
+pub(super) fn figures() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(RECIPES.map(|recipe| recipe.figure))
 }
 
 /// As [`layouts`].

@@ -45,6 +45,9 @@ pub(super) fn run(context: &Context, window: u64) -> Outcome {
     let pools = planned.plan_pools(&shapes, || progress.step())?;
     drop(progress);
     let mut done = Planned::default();
+    for (case, plan) in &pools {
+        done.consider(case, plan, &shapes);
+    }
     done.add(&planned, pools.into_iter().map(|(case, _)| case).collect());
     add_summary(context, &mut report, &done);
     report.reproduce(line(&words("plan", &source, &settings, 1)));

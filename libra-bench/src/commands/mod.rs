@@ -5,7 +5,9 @@ mod compare;
 mod corpus;
 mod demo;
 mod doctor;
+mod figures;
 mod plan;
+mod report;
 mod run;
 mod show;
 mod simulate;
@@ -18,6 +20,7 @@ use clap::ColorChoice;
 
 use crate::cli::{Cli, Command, Format, GlobalArgs, Output};
 use crate::failure::Failure;
+use crate::page::{self, Document};
 use crate::progress::{Progress, ProgressMode};
 use crate::report::Report;
 use crate::units::format_time_ns;
@@ -98,6 +101,8 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
             measure,
         } => run::run(context, workload, cluster, plan, measure),
         Command::Compare(asked) => compare::run(context, asked),
+        Command::Figures { figures } => figures::run(context, figures),
+        Command::Report { report } => report::run(context, report),
         Command::Doctor => doctor::run(),
     }
 }
@@ -122,13 +127,13 @@ impl Context {
         for output in &self.global.output {
             match output {
                 Output::Stdout => {}
-                Output::File(path, _) => store::check_writable(path)?,
+                Output::File(path, _) | Output::Page(path) => store::check_writable(path)?,
                 Output::Other(_) if plans => {}
                 Output::Other(path) => {
                     let name = typed(path);
                     return Err(Failure::Output(format!(
-                        "`{name}` names no format; legal is a file that ends in .json, .csv, .md or .txt, or - for \
-                         stdout"
+                        "`{name}` names no format; legal is a file that ends in .json, .csv, .md, .txt or .html, or - \
+                         for stdout"
                     )));
                 }
             }
@@ -143,7 +148,7 @@ impl Context {
     fn directories(&self) -> impl Iterator<Item = &Path> {
         self.global.output.iter().filter_map(|output| match output {
             Output::Other(path) => Some(path.as_path()),
-            Output::Stdout | Output::File(..) => None,
+            Output::Stdout | Output::File(..) | Output::Page(_) => None,
         })
     }
 
@@ -151,14 +156,32 @@ impl Context {
     fn files(&self) -> impl Iterator<Item = (&Path, Format)> {
         self.global.output.iter().filter_map(|output| match output {
             Output::File(path, format) => Some((path.as_path(), *format)),
-            Output::Stdout | Output::Other(_) => None,
+            Output::Stdout | Output::Page(_) | Output::Other(_) => None,
+        })
+    }
+
+    /// Where pages go.
+    fn pages(&self) -> impl Iterator<Item = &Path> {
+        self.global.output.iter().filter_map(|output| match output {
+            Output::Page(path) => Some(path.as_path()),
+            Output::Stdout | Output::File(..) | Output::Other(_) => None,
         })
     }
 
     /// Writes the files that were asked for.
     fn save(&self, report: &Report) -> Result<(), Failure> {
         let write = |(path, format)| store::write_file(path, report.text(format).as_bytes());
-        self.files().try_for_each(write)
+        self.files().try_for_each(write)?;
+        self.pages().try_for_each(|path| {
+            let page = match &report.page {
+                Some(page) => page,
+                None => {
+                    let own = Document::new(report.command.to_owned(), report.document())?;
+                    &page::page(&page::sections(&[own]))
+                }
+            };
+            store::write_file(path, page.as_bytes())
+        })
     }
 
     fn progress(&self, what: &'static str, steps: u64) -> Progress {

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use libra_sched::vrsp::GaOrder;
-use libra_sched::{Tiling, wire};
+use libra_sched::{PoolPlan, Tiling, audit, wire};
 use serde_json::{Value, json};
 
 use super::{Context, Outcome, code, excess, percent};
 use crate::cli::{ClusterArgs, PlanArgs, ProxyKind, WindowArgs, WorkloadArgs};
 use crate::failure::Failure;
-use crate::measure::{AdaptiveCase, Inter, PoolCase, Source, Summary, WindowPlan, Windows};
+use crate::measure::{AdaptiveCase, Detail, Inter, PoolCase, Source, Summary, WindowPlan, Windows};
 use crate::preset::{Settings, Shapes, command_line};
 use crate::report::{Column, PROGRAM, Report, Table};
 use crate::units::{format_bytes, format_count};
@@ -47,6 +47,7 @@ pub(super) fn run(
         let pools = window.plan_pools(&shapes, || progress.step())?;
         let mut cases = Vec::with_capacity(pools.len());
         for (mut case, plan) in pools {
+            done.consider(&case, &plan, &shapes);
             if let Some(directory) = output {
                 let origin = provenance(&source, &settings, &case);
                 case.file = Some(write(directory, &case, &wire::encode_with(&plan, &origin))?);
@@ -97,6 +98,8 @@ pub(super) struct Planned {
     pub(super) pools: Vec<PoolCase>,
     /// Whether pools run in balanced order.
     pub(super) balanced: bool,
+    /// The pool whose workers are most uneven at home, and how uneven.
+    detail: Option<(f64, Detail)>,
 }
 
 impl Planned {
@@ -104,6 +107,15 @@ impl Planned {
         self.summary.add(&window.inter, &cases);
         self.inters.push(window.inter.clone());
         self.pools.extend(cases);
+    }
+
+    /// Keeps the details of a pool if no other was more uneven at home.
+    pub(super) fn consider(&mut self, case: &PoolCase, plan: &PoolPlan, shapes: &Shapes) {
+        let most = self.detail.as_ref().map(|(excess, _)| *excess);
+        if most.is_none_or(|most| case.home_excess > most) {
+            let audit = audit::audit(plan, shapes.topology);
+            self.detail = Some((case.home_excess, Detail::new(case, plan, &audit)));
+        }
     }
 
     pub(super) fn forget_times(&mut self) {
@@ -257,6 +269,10 @@ pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned
         value["plan_ns_median"] = Value::Null;
     }
     report.more.insert("summary".to_owned(), value);
+    if let Some((_, detail)) = &done.detail {
+        let value = serde_json::to_value(detail).expect("numbers");
+        report.more.insert("detail".to_owned(), value);
+    }
 }
 
 /// What adaptive tiles did, and what to do where fixed ones stand in the way.

@@ -1,6 +1,7 @@
 //! Finding out: lengths, plans, executions. Returns data, prints nothing.
 
 mod compare;
+mod detail;
 mod execute;
 mod pool;
 mod pool_case;
@@ -11,6 +12,7 @@ mod summary;
 mod sweep;
 mod window;
 
+pub(crate) use detail::Detail;
 pub(crate) use execute::{Exact, ExecuteOptions, MethodCase, execute, least};
 pub(crate) use pool::{Pool, scaled_pool, ulysses_config, ulysses_heads};
 pub(crate) use pool_case::{AdaptiveCase, PoolCase};

@@ -24,12 +24,17 @@ pub(super) fn head(report: &Report) -> Value {
 }
 
 pub(super) fn text(report: &Report) -> String {
+    let text = serde_json::to_string_pretty(&document(report));
+    text.expect("keys of the document are strings") + "\n"
+}
+
+/// The whole document.
+pub(super) fn document(report: &Report) -> Value {
     let mut document = match head(report) {
         Value::Object(map) => map,
         _ => Map::new(),
     };
     document.extend(report.more.clone());
     document.insert("cases".to_owned(), Value::Array(report.cases.clone()));
-    let text = serde_json::to_string_pretty(&Value::Object(document));
-    text.expect("keys of the document are strings") + "\n"
+    Value::Object(document)
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::cli::Format;
 
 /// Version of the JSON documents.
-const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// The name and version of this program.
 pub(crate) const PROGRAM: &str = concat!("libra-bench ", env!("CARGO_PKG_VERSION"));
@@ -39,6 +39,8 @@ pub(crate) struct Report {
     pub(crate) cases: Vec<Value>,
     /// More for the top level of the document.
     pub(crate) more: Map<String, Value>,
+    /// What a page of it shows, where that is not the document.
+    pub(crate) page: Option<String>,
     /// For people.
     pub(crate) blocks: Vec<Block>,
 }
@@ -108,6 +110,7 @@ impl Report {
             config: Value::Null,
             cases: Vec::new(),
             more: Map::new(),
+            page: None,
             blocks: Vec::new(),
         }
     }
@@ -142,6 +145,11 @@ impl Report {
     /// Adds the command line that prints the table above.
     pub(crate) fn reproduce(&mut self, command: impl Into<String>) {
         self.blocks.push(Block::Reproduce(command.into()));
+    }
+
+    /// The JSON document.
+    pub(crate) fn document(&self) -> Value {
+        json::document(self)
     }
 
     /// The report as it is written.

@@ -3,9 +3,11 @@
 mod compare;
 mod conduct;
 mod errors;
+mod figures;
 mod outputs;
 mod plans;
 mod readable;
+mod report;
 mod reproduce;
 mod results;
 mod resume;

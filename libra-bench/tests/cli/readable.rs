@@ -11,7 +11,8 @@ fn trimmed(text: &str) -> String {
 fn help() {
     insta::assert_snapshot!("help", trimmed(&stdout("--help")));
     for command in [
-        "demo", "corpus", "plan", "sweep", "show", "check", "run", "compare", "doctor",
+        "demo", "corpus", "plan", "sweep", "simulate", "show", "check", "run", "compare",
+        "figures", "report", "doctor",
     ] {
         let text = stdout(&format!("{command} --help"));
         insta::assert_snapshot!(format!("help-{command}"), trimmed(&text));

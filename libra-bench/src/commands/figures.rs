@@ -1,0 +1,133 @@
+//! `figures`: the paper's figures from our own numbers, as pictures and files, and a summary.
+
+use serde_json::{Value, json};
+
+use super::plan::line;
+use super::{Context, Outcome, code};
+use crate::cli::FiguresArgs;
+use crate::figures::{Comparison, Effort, Made, RECIPES, Recipe, Relation};
+use crate::plot::value_text;
+use crate::report::{Column, Report, Table};
+use crate::store;
+
+pub(super) fn run(context: &Context, figures: &FiguresArgs) -> Outcome {
+    let is_wanted = |recipe: &&Recipe| {
+        figures.only.is_empty() || figures.only.iter().any(|figure| figure == recipe.figure)
+    };
+    let recipes: Vec<&Recipe> = RECIPES.iter().filter(is_wanted).collect();
+    let effort = Effort {
+        windows: figures.windows,
+        seed: figures.seed,
+    };
+    let mut words = vec![
+        "figures".to_owned(),
+        "--out".to_owned(),
+        super::typed(&figures.out),
+    ];
+    if !figures.only.is_empty() {
+        let only: Vec<&str> = recipes.iter().map(|recipe| recipe.figure).collect();
+        words.extend(["--only".to_owned(), only.join(",")]);
+    }
+    words.extend(["--windows".to_owned(), effort.windows.to_string()]);
+    words.extend(["--seed".to_owned(), effort.seed.to_string()]);
+    let mut report = Report::new("figures", line(&words));
+    report.seed = Some(effort.seed);
+    report.config = json!({
+        "figures": recipes.iter().map(|recipe| recipe.figure).collect::<Vec<_>>(),
+        "windows": effort.windows,
+    });
+    report.header();
+
+    store::make_directory(&figures.out)?;
+    let progress = context.progress("measured", recipes.iter().map(|recipe| recipe.steps).sum());
+    let mut comparisons = Vec::new();
+    for recipe in recipes {
+        let Some(made) = recipe.make(effort, &|| progress.step())? else {
+            break;
+        };
+        let names = write(figures, &made)?;
+        report.note(format!(
+            "figure {}, {}: {}",
+            made.figure,
+            made.title,
+            names.join(", ")
+        ));
+        comparisons.extend(made.comparisons());
+    }
+    drop(progress);
+    report.note("");
+    report.table(table(&comparisons));
+    report.note("difference: ours over the paper's, less 1; settings and reasons are in the book");
+    report.reproduce(report.reproduce.clone());
+    report.cases = comparisons.iter().map(json_case).collect();
+    Ok((report, code()))
+}
+
+/// Writes a figure's files; returns their paths.
+fn write(figures: &FiguresArgs, made: &Made) -> Result<[String; 2], crate::failure::Failure> {
+    let names = ["svg", "csv"].map(|suffix| format!("figure-{}.{suffix}", made.figure));
+    // Whoever finds the file somewhere else needs no folder's name to make it again.
+    let command = format!(
+        "libra-bench figures --only {} --windows {} --seed {}",
+        made.figure, figures.windows, figures.seed
+    );
+    let texts = [made.drawn.file(), made.csv(&command)];
+    for (name, text) in names.iter().zip(&texts) {
+        store::write(&figures.out, name, text.as_bytes())?;
+    }
+    Ok(names.map(|name| super::typed(&figures.out.join(name))))
+}
+
+fn table(comparisons: &[Comparison]) -> Table {
+    let row = |one: &Comparison| {
+        let paper = &one.paper;
+        let about = if paper.relation == Relation::About {
+            "~"
+        } else {
+            ""
+        };
+        vec![
+            paper.figure.clone(),
+            format!(
+                "{}, {}, {}: {}",
+                paper.corpus, paper.method, paper.at, paper.quantity
+            ),
+            format!("{about}{}", value_text(paper.value)),
+            one.ours.map_or("-".to_owned(), value_text),
+            one.ours
+                .map_or("-".to_owned(), |ours| percent(ours, paper.value)),
+            one.why.to_owned(),
+        ]
+    };
+    Table {
+        columns: vec![
+            Column::text("figure"),
+            Column::text("quantity"),
+            Column::number("paper", ""),
+            Column::number("ours", ""),
+            Column::number("difference", "%"),
+            Column::text("why they may differ"),
+        ],
+        rows: comparisons.iter().map(row).collect(),
+    }
+}
+
+fn percent(ours: f64, paper: f64) -> String {
+    format!("{:+.0}", (ours / paper - 1.0) * 100.0).replace("-0", "0")
+}
+
+fn json_case(one: &Comparison) -> Value {
+    let paper = &one.paper;
+    json!({
+        "figure": paper.figure,
+        "corpus": paper.corpus,
+        "method": paper.method,
+        "at": paper.at,
+        "quantity": paper.quantity,
+        "paper": paper.value,
+        "paper_is_rounded": paper.relation == Relation::About,
+        "paper_source": paper.source,
+        "ours": one.ours,
+        "why": one.why,
+    })
+}

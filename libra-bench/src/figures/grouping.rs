@@ -1,0 +1,388 @@
+//! Who fills pools, measured: how far the heaviest pool of a window is above the mean.
+//!
+//! Sequences are packed from drawn lengths that resemble the paper's corpora. A grouping of D sequences costs
+//! O(D log D); certified pools and their bound are the only ones that take longer.
+
+use libra_sched::audit::excess;
+use libra_sched::vrsp::{self, Vrsp};
+use libra_sched::{Mask, PackedLengths, Proxy};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+
+use super::{Effort, Point, Published, published};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::plot::{Axes, Axis, Mark, Panel, Series};
+use crate::workload::{Distribution, Packed, Packer, WindowOptions, stats};
+
+/// A corpus of the paper, and what stands for it.
+pub(super) struct Corpus {
+    /// In files.
+    pub(super) name: &'static str,
+    /// For people.
+    pub(super) label: &'static str,
+    distribution: &'static str,
+    tokens: u64,
+}
+
+pub(super) const CORPORA: [Corpus; 2] = [
+    Corpus {
+        name: "256k",
+        label: "256K tokens",
+        distribution: "calibrated-256k",
+        tokens: 256 << 10,
+    },
+    Corpus {
+        name: "1m",
+        label: "1M tokens",
+        distribution: "calibrated-1m",
+        tokens: 1 << 20,
+    },
+];
+
+/// Sequences that are being packed at a time.
+const OPEN_SEQUENCES: u64 = 128;
+/// Random orders of a window.
+const ORDERS: u32 = 64;
+pub(super) const QUANTITY: &str = "R-1";
+
+/// A window and its pools.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    /// As in files.
+    pub(super) at: String,
+    /// Sequences of a window.
+    pub(super) gbs: u32,
+    /// Sequences of a pool.
+    pub(super) pool_size: usize,
+}
+
+/// A way to fill pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grouping {
+    Arrival,
+    Random,
+    Estimate,
+    Paper,
+    Certified,
+    Bound,
+}
+
+impl Grouping {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Arrival => "arrival",
+            Self::Random => "random",
+            Self::Estimate => "estimate",
+            Self::Paper => "vrsp",
+            Self::Certified => "certified",
+            Self::Bound => "bound",
+        }
+    }
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Arrival => "arrival order",
+            Self::Random => "random order",
+            Self::Estimate => "estimate (eq. 2)",
+            Self::Paper => "VRSP",
+            Self::Certified => "certified VRSP",
+            Self::Bound => "no grouping goes below",
+        }
+    }
+
+    const fn colour(self) -> usize {
+        match self {
+            Self::Arrival => 6,
+            Self::Random => 0,
+            Self::Estimate => 4,
+            Self::Paper => 1,
+            Self::Certified => 2,
+            Self::Bound => 5,
+        }
+    }
+
+    const fn mark(self) -> Mark {
+        match self {
+            Self::Estimate | Self::Bound => Mark::Dashed,
+            _ => Mark::Line,
+        }
+    }
+
+    /// R - 1 of one window.
+    fn excess(self, work: &[u64], pool_size: usize, seed: u64) -> Result<f64, Failure> {
+        match self {
+            Self::Arrival => placed(work, pool_size, Vrsp::Arrival),
+            Self::Random => Ok(mean(&orders(work, pool_size, seed)?)),
+            Self::Estimate => {
+                let (size, gbs) = (pool_size as u64, work.len() as u64);
+                Ok(stats::expected_excess(variation(work), size, gbs))
+            }
+            Self::Paper => placed(work, pool_size, Vrsp::Paper),
+            Self::Certified => placed(work, pool_size, Vrsp::Certified),
+            Self::Bound => {
+                let load = vrsp::lower_bound(work, pool_size)?.load;
+                Ok(excess(load, work.iter().sum(), work.len() / pool_size))
+            }
+        }
+    }
+}
+
+fn placed(work: &[u64], pool_size: usize, vrsp: Vrsp) -> Result<f64, Failure> {
+    let placed = vrsp::place(work, pool_size, vrsp)?;
+    let heaviest = placed.loads().iter().copied().max().unwrap_or(0);
+    Ok(excess(heaviest, work.iter().sum(), placed.pools()))
+}
+
+/// R - 1 of one window in each of its random orders.
+fn orders(work: &[u64], pool_size: usize, seed: u64) -> Result<Vec<f64>, Failure> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut order = work.to_vec();
+    let one = |_| {
+        shuffle(&mut order, &mut random);
+        placed(&order, pool_size, Vrsp::Arrival)
+    };
+    (0..ORDERS).map(one).collect()
+}
+
+/// Fisher and Yates; the remainder's bias is below 2⁻⁵⁶.
+fn shuffle(order: &mut [u64], random: &mut Xoshiro256PlusPlus) {
+    for last in (1..order.len()).rev() {
+        order.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+}
+
+/// Standard deviation over mean.
+fn variation(work: &[u64]) -> f64 {
+    let work: Vec<f64> = work.iter().map(|&work| work as f64).collect();
+    let mean_work = mean(&work);
+    let squares: Vec<f64> = work
+        .iter()
+        .map(|w| (w - mean_work) * (w - mean_work))
+        .collect();
+    mean(&squares).sqrt() / mean_work
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Random bits for a window.
+fn seed_of(effort: Effort, window: u64) -> u64 {
+    effort.seed ^ (window << 32)
+}
+
+impl Corpus {
+    /// Pairs under the causal mask of each sequence of each window.
+    pub(super) fn windows(&self, effort: Effort, gbs: u32) -> Result<Vec<Vec<u64>>, Failure> {
+        let distribution: Distribution = self.distribution.parse().expect("a name of ours");
+        let samples = distribution.samples(self.tokens, effort.seed)?;
+        let options = WindowOptions {
+            gbs: gbs.into(),
+            ..WindowOptions::default()
+        };
+        // Whole documents: cut ones would end the longest, and the windows' tails would be lighter than the paper's.
+        let packer = Packer::BestFit {
+            open_sequences: OPEN_SEQUENCES,
+        };
+        let windows = packer.pack(samples, self.tokens)?.windows(&options)?;
+        let work = |packed: Result<Packed, _>| -> Result<Vec<u64>, Failure> {
+            let packed = packed?;
+            let lengths = PackedLengths::new(packed.seq_tokens, packed.sequences)?;
+            Ok(lengths.work(Proxy::Pairs(Mask::Causal))?)
+        };
+        windows.take(effort.windows as usize).map(work).collect()
+    }
+
+    /// Mean over windows of each grouping in each setting, `step` after each; `None` where the user asked for an end.
+    pub(super) fn measure(
+        &self,
+        groupings: &[Grouping],
+        settings: &[Setting],
+        effort: Effort,
+        step: &(dyn Fn() + Sync),
+    ) -> Result<Option<Vec<Point>>, Failure> {
+        let mut points = Vec::new();
+        let (mut of, mut windows) = (0, Vec::new());
+        for setting in settings {
+            if interrupt::requested() {
+                return Ok(None);
+            }
+            if of != setting.gbs {
+                (of, windows) = (setting.gbs, self.windows(effort, setting.gbs)?);
+            }
+            for grouping in groupings {
+                let one = |(nth, work): (usize, &Vec<u64>)| {
+                    grouping.excess(work, setting.pool_size, seed_of(effort, nth as u64))
+                };
+                let values: Result<Vec<f64>, Failure> =
+                    windows.par_iter().enumerate().map(one).collect();
+                points.push(Point {
+                    corpus: self.name,
+                    method: grouping.name(),
+                    at: setting.at.clone(),
+                    quantity: QUANTITY,
+                    value: mean(&values?),
+                });
+            }
+            step();
+        }
+        Ok(Some(points))
+    }
+
+    /// R - 1 of all random orders of all windows.
+    pub(super) fn orders(&self, setting: &Setting, effort: Effort) -> Result<Vec<f64>, Failure> {
+        let windows = self.windows(effort, setting.gbs)?;
+        let one = |(nth, work): (usize, &Vec<u64>)| {
+            orders(work, setting.pool_size, seed_of(effort, nth as u64))
+        };
+        let values: Result<Vec<Vec<f64>>, Failure> =
+            windows.par_iter().enumerate().map(one).collect();
+        Ok(values?.concat())
+    }
+
+    /// R - 1 over settings, ours as lines and the paper's as open points.
+    pub(super) fn panel(
+        &self,
+        figure: &str,
+        groupings: &[Grouping],
+        points: &[Point],
+        settings: &[Setting],
+        x: &str,
+    ) -> Panel {
+        let place = |at: &str| {
+            settings
+                .iter()
+                .position(|one| one.at == at)
+                .map(|nth| nth as f64)
+        };
+        let ours = |grouping: &Grouping| {
+            let of = points
+                .iter()
+                .filter(|point| (point.corpus, point.method) == (self.name, grouping.name()));
+            Series {
+                name: grouping.label().to_owned(),
+                colour: grouping.colour(),
+                mark: grouping.mark(),
+                points: of
+                    .filter_map(|point| Some((place(&point.at)?, point.value)))
+                    .collect(),
+            }
+        };
+        let papers = |grouping: &Grouping| {
+            let of =
+                |paper: &Published| paper.corpus == self.name && paper.method == grouping.name();
+            let of = published(figure).filter(of);
+            let points: Vec<(f64, f64)> = of
+                .filter_map(|paper| Some((place(&paper.at)?, paper.value)))
+                .collect();
+            (!points.is_empty()).then(|| Series {
+                name: format!("{} (paper)", grouping.label()),
+                colour: grouping.colour(),
+                mark: Mark::Published,
+                points,
+            })
+        };
+        let mut series: Vec<Series> = groupings.iter().map(ours).collect();
+        series.extend(groupings.iter().filter_map(papers));
+        let values = series
+            .iter()
+            .flat_map(|series| &series.points)
+            .map(|&(_, y)| y);
+        let y = Axis::log("R - 1", values);
+        let names = settings.iter().map(|setting| {
+            let value = setting.at.split_once('=').map(|(_, value)| value);
+            value.unwrap_or(&setting.at).to_owned()
+        });
+        Panel::Axes(Axes {
+            title: self.label.to_owned(),
+            x: Axis::names(x, names),
+            y,
+            series,
+        })
+    }
+}
+
+/// Pools of these sizes in windows of `gbs` sequences.
+pub(super) fn by_pool_size(gbs: u32, sizes: &[usize]) -> Vec<Setting> {
+    let setting = |&pool_size: &usize| Setting {
+        at: format!("P={pool_size}"),
+        gbs,
+        pool_size,
+    };
+    sizes.iter().map(setting).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Grouping; 6] = [
+        Grouping::Arrival,
+        Grouping::Random,
+        Grouping::Estimate,
+        Grouping::Paper,
+        Grouping::Certified,
+        Grouping::Bound,
+    ];
+
+    #[test]
+    fn one_pool_of_all_has_no_excess_and_pools_of_one_that_of_the_heaviest() {
+        let work = [5, 1, 1, 1];
+        for grouping in ALL {
+            assert_eq!(
+                grouping.excess(&work, 4, 0).expect("legal"),
+                0.0,
+                "{grouping:?}"
+            );
+        }
+        for grouping in [
+            Grouping::Arrival,
+            Grouping::Random,
+            Grouping::Paper,
+            Grouping::Certified,
+        ] {
+            assert_eq!(
+                grouping.excess(&work, 1, 0).expect("legal"),
+                1.5,
+                "{grouping:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn random_orders_find_both_ways_to_pair_four_sequences() {
+        // Pairs of 3, 3, 1, 1: a third of all orders puts the heavy ones together (R 1.5), the others do not (R 1).
+        let mean = Grouping::Random.excess(&[3, 3, 1, 1], 2, 7).expect("legal");
+        assert!((0.1..0.25).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn no_grouping_goes_below_the_bound_and_certified_is_no_worse_than_the_papers() {
+        let effort = Effort {
+            windows: 2,
+            seed: 3,
+        };
+        let settings = by_pool_size(32, &[2, 4, 8]);
+        for corpus in &CORPORA {
+            let points = corpus
+                .measure(&ALL, &settings, effort, &|| ())
+                .expect("legal")
+                .expect("not interrupted");
+            for at in settings.iter().map(|setting| &setting.at) {
+                let value = |grouping: Grouping| {
+                    let is = |point: &&Point| point.at == *at && point.method == grouping.name();
+                    points.iter().find(is).expect("measured").value
+                };
+                let [bound, certified, paper] =
+                    [Grouping::Bound, Grouping::Certified, Grouping::Paper].map(value);
+                assert!(
+                    bound <= certified && certified <= paper,
+                    "{at}: {bound} {certified} {paper}"
+                );
+                assert!(bound <= value(Grouping::Random) && bound <= value(Grouping::Arrival));
+            }
+        }
+    }
+}

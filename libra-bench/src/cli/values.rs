@@ -145,6 +145,7 @@ const SWEPT: &[&str] = &[
     "dp",
     "cp",
     "gpus-per-node",
+    "nodes-per-pod",
     "slack",
     "q-heads",
     "kv-heads",

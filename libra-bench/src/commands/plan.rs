@@ -232,6 +232,10 @@ pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned
         format_bytes(summary.kv_bytes_mean),
         percent(summary.cross_node_bytes_mean, summary.moved_bytes_mean),
     ));
+    if summary.cross_pod_bytes_mean > 0 {
+        let share = percent(summary.cross_pod_bytes_mean, summary.moved_bytes_mean);
+        report.note(format!("of it between pods: {share} %"));
+    }
     if summary.forward_bytes_mean > 0 {
         report.note(format!(
             "of it forwarded within nodes {}; through the busiest port between nodes {}",

@@ -73,6 +73,8 @@ pub(crate) struct Summary {
     /// Per pool.
     pub(crate) cross_node_bytes_mean: u64,
     /// Per pool.
+    pub(crate) cross_pod_bytes_mean: u64,
+    /// Per pool.
     pub(crate) forward_bytes_mean: u64,
     /// Per pool.
     pub(crate) busiest_port_bytes_mean: u64,
@@ -125,6 +127,7 @@ impl Summary {
             kv_bytes_mean: bytes(|pool| pool.kv_bytes),
             moved_bytes_mean: bytes(|pool| pool.moved_bytes),
             cross_node_bytes_mean: bytes(|pool| pool.cross_node_bytes),
+            cross_pod_bytes_mean: bytes(|pool| pool.cross_pod_bytes),
             forward_bytes_mean: bytes(|pool| pool.forward_bytes),
             busiest_port_bytes_mean: bytes(|pool| pool.busiest_port_bytes),
             vrsp_ns_median: Some(median(&mut vrsp_ns)),

@@ -47,6 +47,8 @@ pub(crate) struct SweepCase {
     pub(crate) max_recv_bytes_mean: f64,
     /// Between nodes.
     pub(crate) cross_node_bytes_mean: f64,
+    /// Between pods, of those.
+    pub(crate) cross_pod_bytes_mean: f64,
     /// Time of the busiest direction of any worker's port.
     pub(crate) busiest_port_us_mean: f64,
     /// All that moves, over what Algorithm 2 moves on the same pools.
@@ -136,6 +138,7 @@ fn summarize(inters: &[Inter], pools: &[PoolCase], base: &[PoolCase]) -> SweepCa
         max_send_bytes_mean: mean(|pool| pool.max_send_bytes),
         max_recv_bytes_mean: mean(|pool| pool.max_recv_bytes),
         cross_node_bytes_mean: mean(|pool| pool.cross_node_bytes),
+        cross_pod_bytes_mean: mean(|pool| pool.cross_pod_bytes),
         busiest_port_us_mean: mean(|pool| pool.busiest_port_ns) / 1e3,
         moved_bytes_ratio: ratio(|pool| pool.moved_bytes),
         cross_node_bytes_ratio: ratio(|pool| pool.cross_node_bytes),

@@ -99,7 +99,7 @@ impl Fill {
             .iter()
             .for_each(|&(_, node)| is_source[node as usize] = true);
         for &(_, from) in &sources {
-            for to in self.by_room(task) {
+            for to in self.by_room(task, from) {
                 let over = self
                     .free_in(from)
                     .saturating_sub(self.room_in(task, from, small));
@@ -122,7 +122,7 @@ impl Fill {
             .filter(|&node| self.free_in(node) > 0)
             .collect::<Vec<_>>()
         {
-            for to in std::iter::once(from).chain(self.by_room(task)) {
+            for to in std::iter::once(from).chain(self.by_room(task, from)) {
                 if self.free_in(from) > 0 {
                     self.pour(task, pieces, Way { from, to, small }, all);
                 }
@@ -215,14 +215,18 @@ impl Fill {
             .fold(0, u64::saturating_add)
     }
 
-    /// Nodes with room, most room first.
-    fn by_room(&self, task: &Task<'_>) -> Vec<u32> {
-        let mut nodes: Vec<(Reverse<u64>, u32)> = (0..self.of_node.len() as u32)
-            .map(|node| (Reverse(self.room_in(task, node, u64::MAX)), node))
-            .filter(|&(Reverse(room), _)| room > 0)
+    /// Nodes with room, those of the pod of `from` before others, most room first.
+    fn by_room(&self, task: &Task<'_>, from: u32) -> Vec<u32> {
+        let pod = |node| task.topology.pod(node);
+        let mut nodes: Vec<(bool, Reverse<u64>, u32)> = (0..self.of_node.len() as u32)
+            .map(|node| {
+                let room = self.room_in(task, node, u64::MAX);
+                (pod(node) != pod(from), Reverse(room), node)
+            })
+            .filter(|&(_, Reverse(room), _)| room > 0)
             .collect();
         nodes.sort_unstable();
-        nodes.into_iter().map(|(_, node)| node).collect()
+        nodes.into_iter().map(|(.., node)| node).collect()
     }
 
     /// Gives lines to workers along `way`, at most about `budget` of work.

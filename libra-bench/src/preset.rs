@@ -54,6 +54,7 @@ impl Preset {
             cp: 8,
             pp: 1,
             gpus_per_node: 8,
+            nodes_per_pod: None,
             max_recv_bytes: None,
             pool_size: 8,
             head_shards: 2,
@@ -132,6 +133,7 @@ pub(crate) struct Settings {
     pub(crate) cp: u32,
     pub(crate) pp: u32,
     pub(crate) gpus_per_node: u32,
+    pub(crate) nodes_per_pod: Option<u32>,
     pub(crate) max_recv_bytes: Option<u64>,
     pub(crate) pool_size: u32,
     pub(crate) head_shards: u32,
@@ -234,6 +236,7 @@ impl Settings {
             cp: cluster.cp.unwrap_or(preset.cp),
             pp: cluster.pp.unwrap_or(preset.pp),
             gpus_per_node: cluster.gpus_per_node.unwrap_or(preset.gpus_per_node),
+            nodes_per_pod: cluster.nodes_per_pod,
             max_recv_bytes: cluster.max_recv_bytes,
             pool_size: plan.pool_size.unwrap_or(preset.pool_size),
             head_shards: plan.head_shards.unwrap_or_else(|| match preset.placement {
@@ -298,7 +301,10 @@ impl Settings {
             return Err(refused.into());
         }
         let (slots, cp) = (window.pool_size(), window.cp());
-        let topology = Topology::new(self.gpus_per_node)?;
+        let nodes = Topology::new(self.gpus_per_node)?;
+        let topology = self
+            .nodes_per_pod
+            .map_or(Ok(nodes), |pod| nodes.with_pods(pod))?;
         Ok(Shapes {
             layout_kind: self.layout,
             layout: TokenLayout::new(self.layout, slots, window.seq_tokens(), cp)?,
@@ -386,7 +392,7 @@ impl Settings {
     }
 
     /// Every flag and its value; empty for a switch that is on.
-    fn values(&self) -> [(&'static str, Option<String>); 32] {
+    fn values(&self) -> [(&'static str, Option<String>); 33] {
         let count = |count: u64| Some(format_count(count));
         let count32 = |count: u32| Some(format_count(count.into()));
         [
@@ -400,6 +406,7 @@ impl Settings {
             ("--cp", count32(self.cp)),
             ("--pp", count32(self.pp)),
             ("--gpus-per-node", count32(self.gpus_per_node)),
+            ("--nodes-per-pod", self.nodes_per_pod.and_then(count32)),
             ("--max-recv-bytes", self.max_recv_bytes.map(format_count)),
             ("-P", count32(self.pool_size)),
             ("-H", count32(self.head_shards)),
@@ -438,6 +445,7 @@ impl Settings {
             "cp": self.cp,
             "pp": self.pp,
             "gpus_per_node": self.gpus_per_node,
+            "nodes_per_pod": self.nodes_per_pod,
             "max_recv_bytes": self.max_recv_bytes,
             "pool_size": self.pool_size,
             "head_shards": self.head_shards,

@@ -24,8 +24,10 @@ pub struct Audit {
     pub kv_bytes: u64,
     /// Bytes of those that relays forward within their nodes.
     pub forward_bytes: u64,
-    /// Bytes that cross nodes.
+    /// Bytes that cross nodes, pods among them.
     pub cross_node_bytes: u64,
+    /// Bytes that cross pods.
+    pub cross_pod_bytes: u64,
     /// Bytes each worker sends: Q, O and KV together.
     pub sent_bytes: Vec<u64>,
     /// Bytes each worker receives.
@@ -43,10 +45,14 @@ pub struct LinkBytes {
     pub sent_intra_bytes: u64,
     /// Received from workers of its node.
     pub received_intra_bytes: u64,
-    /// Sent to other nodes.
+    /// Sent to other nodes, of whatever pod.
     pub sent_inter_bytes: u64,
-    /// Received from other nodes.
+    /// Received from other nodes, of whatever pod.
     pub received_inter_bytes: u64,
+    /// Of those, sent to other pods.
+    pub sent_pod_bytes: u64,
+    /// Of those, received from other pods.
+    pub received_pod_bytes: u64,
 }
 
 impl LinkBytes {
@@ -54,6 +60,17 @@ impl LinkBytes {
     #[must_use]
     pub fn port_bytes(&self) -> u64 {
         self.sent_inter_bytes.max(self.received_inter_bytes)
+    }
+
+    /// Bytes through the busier direction of what the links of `class` join.
+    #[must_use]
+    pub fn busier_bytes(&self, class: LinkClass) -> u64 {
+        match class {
+            LinkClass::Local => 0,
+            LinkClass::IntraNode => self.sent_intra_bytes.max(self.received_intra_bytes),
+            LinkClass::InterNode => self.port_bytes(),
+            LinkClass::InterPod => self.sent_pod_bytes.max(self.received_pod_bytes),
+        }
     }
 }
 
@@ -75,6 +92,7 @@ pub fn audit(plan: &PoolPlan, topology: Topology) -> Audit {
         kv_bytes: 0,
         forward_bytes: 0,
         cross_node_bytes: 0,
+        cross_pod_bytes: 0,
         sent_bytes: vec![0; workers],
         received_bytes: vec![0; workers],
         staged_bytes: vec![0; workers],
@@ -105,17 +123,20 @@ impl Audit {
     fn send(&mut self, topology: Topology, src: WorkerId, dst: WorkerId, bytes: u64) {
         self.sent_bytes[src.index()] += bytes;
         self.received_bytes[dst.index()] += bytes;
-        match topology.link(src, dst) {
-            LinkClass::Local => {}
-            LinkClass::IntraNode => {
-                self.links[src.index()].sent_intra_bytes += bytes;
-                self.links[dst.index()].received_intra_bytes += bytes;
-            }
-            LinkClass::InterNode => {
-                self.cross_node_bytes += bytes;
-                self.links[src.index()].sent_inter_bytes += bytes;
-                self.links[dst.index()].received_inter_bytes += bytes;
-            }
+        let class = topology.link(src, dst);
+        if class == LinkClass::IntraNode {
+            self.links[src.index()].sent_intra_bytes += bytes;
+            self.links[dst.index()].received_intra_bytes += bytes;
+        }
+        if class >= LinkClass::InterNode {
+            self.cross_node_bytes += bytes;
+            self.links[src.index()].sent_inter_bytes += bytes;
+            self.links[dst.index()].received_inter_bytes += bytes;
+        }
+        if class >= LinkClass::InterPod {
+            self.cross_pod_bytes += bytes;
+            self.links[src.index()].sent_pod_bytes += bytes;
+            self.links[dst.index()].received_pod_bytes += bytes;
         }
     }
 
@@ -129,18 +150,34 @@ impl Audit {
             .unwrap_or(0)
     }
 
-    /// Time of the busiest direction of any worker's port, within its node or to others, in ns.
+    /// Time of the busiest direction of any worker's port, within its node, to others, or to other
+    /// pods, in ns: bytes pass the three beside each other.
     #[must_use]
     pub fn busiest_port_ns(&self, bandwidths: Bandwidths) -> u64 {
-        let time = |bytes: u64, mb_s: u32| {
-            let ns = u128::from(bytes) * 1000 / u128::from(mb_s.max(1));
-            u64::try_from(ns).unwrap_or(u64::MAX)
+        [
+            LinkClass::IntraNode,
+            LinkClass::InterNode,
+            LinkClass::InterPod,
+        ]
+        .into_iter()
+        .map(|class| self.busiest_link_ns(class, bandwidths))
+        .max()
+        .unwrap_or(0)
+    }
+
+    /// Time of the busiest direction of any worker's links of `class`, in ns. A NIC carries what
+    /// leaves the node for other pods too, so [`LinkClass::InterNode`] counts both.
+    #[must_use]
+    pub fn busiest_link_ns(&self, class: LinkClass, bandwidths: Bandwidths) -> u64 {
+        let mb_s = match class {
+            LinkClass::Local => return 0,
+            LinkClass::IntraNode => bandwidths.intra_mb_s,
+            LinkClass::InterNode => bandwidths.inter_mb_s,
+            LinkClass::InterPod => bandwidths.pod_mb_s,
         };
-        let of_worker = |link: &LinkBytes| {
-            let intra = link.sent_intra_bytes.max(link.received_intra_bytes);
-            time(intra, bandwidths.intra_mb_s).max(time(link.port_bytes(), bandwidths.inter_mb_s))
-        };
-        self.links.iter().map(of_worker).max().unwrap_or(0)
+        let busiest = self.links.iter().map(|links| links.busier_bytes(class));
+        let ns = u128::from(busiest.max().unwrap_or(0)) * 1000 / u128::from(mb_s.max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
     /// All bytes that leave a worker.

@@ -205,7 +205,7 @@ pub fn plan_pool_measured(
         heads: heads.clone(),
         mask: config.mask,
         kv_fetch: config.kv_fetch,
-        kv_route: config.kv_route,
+        kv_route: config.kv_route.without_pods(),
         bytes: config.bytes,
         tiles,
         workers: placed.workers,

@@ -244,8 +244,14 @@ fn layouts() {
     too many workers: workers of the pool is 1073741824, above the limit of 1048576
     ");
 
-    let topology = answers(vec![("0 GPUs a node", Topology::new(0))]);
-    insta::assert_snapshot!(topology, @r"0 GPUs a node: GPUs per node is 0, must be at least 1");
+    let topology = answers(vec![
+        ("0 GPUs a node", Topology::new(0)),
+        ("0 nodes a pod", Topology::default().with_pods(0)),
+    ]);
+    insta::assert_snapshot!(topology, @r"
+    0 GPUs a node: GPUs per node is 0, must be at least 1
+    0 nodes a pod: nodes per pod is 0, must be at least 1
+    ");
 }
 
 #[test]

@@ -78,6 +78,9 @@ pub(crate) struct ClusterArgs {
     /// Workers of a node
     #[arg(long, value_name = "N", value_parser = count_u32)]
     pub(crate) gpus_per_node: Option<u32>,
+    /// Nodes of a pod: runs leave it last, and bytes between pods are counted [default: all]
+    #[arg(long, value_name = "N", value_parser = count_u32)]
+    pub(crate) nodes_per_pod: Option<u32>,
     /// Most bytes of Q, K and V that a worker may receive forward [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = count)]
     pub(crate) max_recv_bytes: Option<u64>,

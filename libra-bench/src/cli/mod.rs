@@ -182,6 +182,9 @@ pub(crate) enum Command {
         /// Workers of one node, for bytes between nodes [default: as planned, else 8]
         #[arg(long, value_name = "N", value_parser = values::count_u32)]
         gpus_per_node: Option<u32>,
+        /// Nodes of one pod, for bytes between pods [default: all]
+        #[arg(long, value_name = "N", value_parser = values::count_u32)]
+        nodes_per_pod: Option<u32>,
     },
     /// Decode and verify plans
     Check {

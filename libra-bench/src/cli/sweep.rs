@@ -103,6 +103,7 @@ const SWEPT: &[(&str, &str, List)] = &[
     ("cp", "cp", List::Counts),
     ("pp", "pp", List::Counts),
     ("gpus-per-node", "gpus-per-node", List::Counts),
+    ("nodes-per-pod", "nodes-per-pod", List::Counts),
     ("slack", "slack", List::Words),
     ("q-heads", "q-heads", List::Counts),
     ("kv-heads", "kv-heads", List::Counts),

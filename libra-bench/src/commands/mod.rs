@@ -92,7 +92,8 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
             transfers,
             json: _,
             gpus_per_node,
-        } => show::run(file, *worker, *transfers, *gpus_per_node),
+            nodes_per_pod,
+        } => show::run(file, *worker, *transfers, [*gpus_per_node, *nodes_per_pod]),
         Command::Check { files } => check::run(context, files),
         Command::Run {
             workload,

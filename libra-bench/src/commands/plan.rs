@@ -249,6 +249,13 @@ pub(super) fn add_summary(context: &Context, report: &mut Report, done: &Planned
             summary.moved_bytes_mean.mean()
         ),
     ));
+    if summary.cross_pod_bytes_mean.mean() > 0 {
+        let share = percent(
+            summary.cross_pod_bytes_mean.mean(),
+            summary.moved_bytes_mean.mean(),
+        );
+        report.note(format!("of it between pods: {share} %"));
+    }
     if summary.forward_bytes_mean.mean() > 0 {
         report.note(format!(
             "of it forwarded within nodes {}; through the busiest port between nodes {}",

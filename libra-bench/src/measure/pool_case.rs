@@ -95,6 +95,8 @@ pub(crate) struct PoolCase {
     pub(crate) max_staged_bytes: u64,
     /// Bytes between nodes.
     pub(crate) cross_node_bytes: u64,
+    /// Bytes between pods, which are among those.
+    pub(crate) cross_pod_bytes: u64,
     /// Bytes that relays forward within their nodes.
     pub(crate) forward_bytes: u64,
     /// Bytes of the busiest worker's port between nodes, in its busier direction.
@@ -199,6 +201,7 @@ impl WindowPlan {
             max_recv_bytes: largest(&audit.received_bytes),
             max_staged_bytes: largest(&audit.staged_bytes),
             cross_node_bytes: audit.cross_node_bytes,
+            cross_pod_bytes: audit.cross_pod_bytes,
             forward_bytes: audit.forward_bytes,
             busiest_port_bytes: audit.busiest_port_bytes(),
             busiest_port_ns: audit.busiest_port_ns(Bandwidths::default()),

@@ -63,6 +63,8 @@ pub(crate) struct Summary {
     pub(crate) intra_node_bytes_mean: Mean,
     /// Per pool.
     pub(crate) cross_node_bytes_mean: Mean,
+    /// Per pool, of those.
+    pub(crate) cross_pod_bytes_mean: Mean,
     /// Per pool.
     pub(crate) forward_bytes_mean: Mean,
     /// Per pool.
@@ -132,6 +134,7 @@ impl Summary {
         self.intra_node_bytes_mean
             .add(pool.moved_bytes - pool.cross_node_bytes);
         self.cross_node_bytes_mean.add(pool.cross_node_bytes);
+        self.cross_pod_bytes_mean.add(pool.cross_pod_bytes);
         self.forward_bytes_mean.add(pool.forward_bytes);
         self.busiest_port_bytes_mean.add(pool.busiest_port_bytes);
         self.max_send_bytes_mean.add(pool.max_send_bytes);

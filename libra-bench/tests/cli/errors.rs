@@ -128,6 +128,10 @@ fn shapes_must_go_together() {
             "GPUs per node is 0, must be at least 1",
         ),
         (
+            "--nodes-per-pod 0",
+            "nodes per pod is 0, must be at least 1",
+        ),
+        (
             "--tokens 2G",
             "seq_tokens is 2147483648, above the limit of 1073741824",
         ),

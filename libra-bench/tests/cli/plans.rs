@@ -192,6 +192,37 @@ fn a_route_through_nodes_saves_bytes_between_them_and_shows_every_forward() {
 }
 
 #[test]
+fn pods_of_one_node_are_nodes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let read = |arguments: &str| -> Value {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        let done = run_at(folder.path(), &arguments);
+        assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+        serde_json::from_str(&done.stdout).expect("JSON")
+    };
+    let window = "plan linux-6.1 --tokens 64K --gbs 16 --windows 1 --format json -o plans";
+    let one = read(&format!("{window} --nodes-per-pod 1"));
+    let again = one["reproduce"].as_str().expect("a command");
+    assert!(again.contains(" --nodes-per-pod 1"), "{again}");
+    assert_eq!(one["config"]["nodes_per_pod"], 1);
+    let case = &one["cases"][0];
+    assert!(case["cross_node_bytes"].as_u64() > Some(0));
+    assert_eq!(case["cross_pod_bytes"], case["cross_node_bytes"]);
+
+    // The file does not know pods; who shows it may say them.
+    let file = "plans/window-0000-pool-000.plan";
+    let show = |flags: &str| read(&format!("show {file} --format json{flags}"));
+    assert_eq!(show("")["plan"]["cross_pod_bytes"], 0);
+    let pods = show(" --nodes-per-pod 1");
+    assert_eq!(pods["plan"]["cross_pod_bytes"], case["cross_pod_bytes"]);
+    assert_eq!(pods["config"]["nodes_per_pod"], 1);
+    assert_eq!(
+        read(&window.replace(" -o plans", ""))["cases"][0]["cross_pod_bytes"],
+        0
+    );
+}
+
+#[test]
 fn the_plan_report_has_every_promised_field() {
     let report = json("plan linux-6.1 --preset tiny --windows 2");
     for field in [
@@ -232,6 +263,7 @@ fn the_plan_report_has_every_promised_field() {
             "max_send_bytes",
             "max_recv_bytes",
             "cross_node_bytes",
+            "cross_pod_bytes",
             "forward_bytes",
             "busiest_port_bytes",
         ] {

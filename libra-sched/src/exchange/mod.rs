@@ -111,8 +111,19 @@ pub enum KvRoute {
     /// From its home, whoever else fetches it.
     #[default]
     Direct,
-    /// Once into each node, to a relay that reads it too and forwards it to the node's others.
+    /// Once into each node, to a relay that reads it too and forwards it to the node's others. Pods
+    /// change nothing, and plans do not record them.
     Node(Topology),
+}
+
+impl KvRoute {
+    /// The same way, as plans record it.
+    pub(crate) const fn without_pods(self) -> Self {
+        match self {
+            Self::Direct => Self::Direct,
+            Self::Node(topology) => Self::Node(topology.without_pods()),
+        }
+    }
 }
 
 impl fmt::Display for KvRoute {

@@ -21,7 +21,7 @@ use crate::heads::HeadSplit;
 use crate::ids::WorkerId;
 use crate::lengths::MAX_COUNT;
 use crate::tiles::ShTile;
-use crate::topology::{LinkClass, Topology};
+use crate::topology::Topology;
 
 /// Sends the moves of `direct`, all from homes, along `route`; `tiles` are those that Q moves name.
 ///
@@ -61,7 +61,7 @@ fn through_relays(
     tiles: &[ShTile],
     topology: Topology,
 ) -> Result<ExchangePlan, Error> {
-    let crosses = |m: &KvMove| topology.link(m.src, m.dst) == LinkClass::InterNode;
+    let crosses = |m: &KvMove| topology.crosses_nodes(m.src, m.dst);
     let mut entering: Vec<KvMove> = plan.kv.extract_if(.., |m| crosses(m)).collect();
     entering.sort_unstable_by_key(|m| (topology.node(m.dst), m.sample, m.span, m.src, m.start));
     let same = |a: &KvMove, b: &KvMove| {
@@ -113,7 +113,7 @@ impl Ports {
         };
         let row = u128::from(heads.shard_width()) * u128::from(heads.dim_qk());
         for m in &plan.q {
-            if topology.link(m.src, m.dst) == LinkClass::InterNode {
+            if topology.crosses_nodes(m.src, m.dst) {
                 *ports.at(m.dst) += row * u128::from(tiles[m.tile.index()].len());
             }
         }

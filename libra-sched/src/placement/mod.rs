@@ -18,12 +18,13 @@ use crate::error::{Error, check_limit};
 use crate::heads::{ElementBytes, HeadSplit};
 use crate::ids::WorkerId;
 use crate::layout::TokenLayout;
-use crate::lengths::{MAX_COUNT, PackedLengths, Proxy, check_total};
+use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
 use crate::mask::Mask;
 use crate::tiles::{ShTile, TileSet, check_pool};
 use crate::topology::Topology;
 
 pub use slack::Slack;
+use speeds::targets_with;
 pub use speeds::{Speed, Speeds, targets};
 
 /// Memory that [`place_with`] and [`export_with`] reuse.
@@ -165,7 +166,7 @@ pub fn place_with(
 /// Cuts and places the pool's attention in runs of any length: see [`Placer::Export`].
 ///
 /// # Errors
-/// Work beyond 64 bits, or more tiles than ids.
+/// Parents of samples under another mask than causal, work beyond 64 bits, or more tiles than ids.
 pub fn export_with(
     scratch: &mut Scratch,
     problem: &Problem<'_>,
@@ -173,27 +174,7 @@ pub fn export_with(
     topology: Topology,
     slack: Slack,
 ) -> Result<(TileSet, Placement), Error> {
-    let total = problem
-        .pool
-        .work(Proxy::Pairs(mask))?
-        .into_iter()
-        .map(u128::from)
-        .sum::<u128>()
-        * u128::from(problem.heads.q_heads());
-    let total = check_total("work of the pool", total)?;
-    let mut targets = targets(total, problem.layout.workers(), problem.speeds, slack);
-    // Above the total no target changes anything.
-    targets
-        .iter_mut()
-        .for_each(|target| *target = total.min(*target));
-    export::place(
-        &mut scratch.export,
-        problem,
-        mask,
-        topology,
-        &targets,
-        total,
-    )
+    export::place(&mut scratch.export, problem, mask, topology, slack)
 }
 
 /// Takes back the memory of a placement's loads.

@@ -143,15 +143,29 @@ impl Speeds {
 /// `speeds` has one entry a worker: see [`Speeds::check_workers`].
 #[must_use]
 pub fn targets(total: u64, workers: u32, speeds: Option<&Speeds>, slack: Slack) -> Vec<u64> {
+    let mut targets = Vec::new();
+    targets_with(&mut targets, total, workers, speeds, slack);
+    targets
+}
+
+/// As [`targets`], into memory that is used again.
+pub(super) fn targets_with(
+    targets: &mut Vec<u64>,
+    total: u64,
+    workers: u32,
+    speeds: Option<&Speeds>,
+    slack: Slack,
+) {
+    targets.clear();
     let Some(speeds) = speeds.filter(|_| slack != Slack::UNBOUNDED) else {
-        return vec![slack.capacity(total, workers); workers as usize];
+        targets.resize(workers as usize, slack.capacity(total, workers));
+        return;
     };
     // 64 bits of load, 30 of slack and 30 of speed.
     let allowed = u128::from(total) * u128::from(PER_UNIT + slack.ppm());
     let parts = u128::from(PER_UNIT) * u128::from(speeds.sum_ppm.max(1));
-    let target = |speed: &Speed| {
+    targets.extend(speeds.speeds.iter().map(|speed| {
         let target = allowed * u128::from(speed.0) / parts;
         u64::try_from(target).unwrap_or(u64::MAX)
-    };
-    speeds.speeds.iter().map(target).collect()
+    }));
 }

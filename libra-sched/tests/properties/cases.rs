@@ -252,10 +252,17 @@ pub(crate) fn paper_cases() -> impl Strategy<Value = Case> {
         )
 }
 
-/// Direct, or through nodes of any size.
+/// Nodes of any size, in one pod or in several.
+fn topologies(gpus: std::ops::Range<u32>) -> impl Strategy<Value = Topology> {
+    (gpus, proptest::option::weighted(0.3, 1u32..4)).prop_map(|(gpus, nodes)| {
+        let topology = Topology::new(gpus).unwrap();
+        nodes.map_or(topology, |nodes| topology.with_pods(nodes).unwrap())
+    })
+}
+
+/// Direct, or through nodes.
 pub(crate) fn routes() -> impl Strategy<Value = KvRoute> {
-    let node = |gpus| KvRoute::Node(Topology::new(gpus).unwrap());
-    prop_oneof![1 => Just(KvRoute::Direct), 3 => (1u32..9).prop_map(node)]
+    prop_oneof![1 => Just(KvRoute::Direct), 3 => topologies(1..9).prop_map(KvRoute::Node)]
 }
 
 /// Fixed tiles twice as often as adaptive ones.
@@ -282,9 +289,9 @@ pub(crate) fn tile_cases() -> impl Strategy<Value = Case> {
 
 /// Pools placed in blocks, or in runs.
 pub(crate) fn cases() -> impl Strategy<Value = Case> {
-    (tile_cases(), 0..4, 1u32..10).prop_map(|(mut case, by_runs, gpus)| {
+    (tile_cases(), 0..4, topologies(1..10)).prop_map(|(mut case, by_runs, topology)| {
         if let (Placer::Paper(slack), 0) = (case.config.placer, by_runs) {
-            case.config.placer = Placer::Export(slack, Topology::new(gpus).unwrap());
+            case.config.placer = Placer::Export(slack, topology);
         }
         case
     })

@@ -1,8 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use libra_sched::audit::audit;
+use libra_sched::topology::LinkClass;
 use libra_sched::{
-    HeadSplit, KvFetch, KvMove, KvRoute, PoolPlan, ShTile, TileMove, Topology, WorkerId, exchange,
+    Bandwidths, HeadSplit, KvFetch, KvMove, KvRoute, PoolPlan, ShTile, TileMove, Topology,
+    WorkerId, exchange,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -283,6 +285,34 @@ proptest! {
             let staged = audit.staged_bytes[worker as usize];
             prop_assert_eq!(staged, bytes_of_keys(&plan, keys) + q);
         }
+    }
+
+    #[test]
+    fn bytes_between_pods_are_bytes_between_nodes_of_so_many_workers(
+        case in cases(), gpus in 1u32..5, nodes in 1u32..4, slow in 1u32..9,
+    ) {
+        let plan = case.plan();
+        let in_pods = audit(&plan, Topology::new(gpus).unwrap().with_pods(nodes).unwrap());
+        let of_nodes = audit(&plan, Topology::new(gpus).unwrap());
+        let of_pods = audit(&plan, Topology::new(gpus * nodes).unwrap());
+        prop_assert_eq!(in_pods.cross_node_bytes, of_nodes.cross_node_bytes);
+        prop_assert_eq!(in_pods.cross_pod_bytes, of_pods.cross_node_bytes);
+        prop_assert_eq!(of_nodes.cross_pod_bytes, 0);
+        for (links, apart) in in_pods.links.iter().zip(&of_pods.links) {
+            prop_assert_eq!(links.sent_pod_bytes, apart.sent_inter_bytes);
+            prop_assert_eq!(links.received_pod_bytes, apart.received_inter_bytes);
+        }
+        // Pods that are not oversubscribed change no time; the share of others is a port of its own.
+        let full = Bandwidths::default();
+        prop_assert_eq!(in_pods.busiest_port_ns(full), of_nodes.busiest_port_ns(full));
+        let shared = Bandwidths { pod_mb_s: full.inter_mb_s / slow, ..full };
+        let pods_alone = Bandwidths { inter_mb_s: shared.pod_mb_s, ..full };
+        prop_assert_eq!(
+            in_pods.busiest_port_ns(shared),
+            of_nodes.busiest_port_ns(full).max(
+                of_pods.busiest_link_ns(LinkClass::InterNode, pods_alone)
+            )
+        );
     }
 
     #[test]

@@ -126,6 +126,32 @@ fn a_sample_over_all_workers_is_cut_into_runs_of_equal_work() {
     }
 }
 
+/// Over sixteen workers the last ones read nearly all keys in every shard that they keep, and four
+/// query heads share a KV head: exchanging late tokens for shards moves less.
+#[test]
+fn late_tokens_of_a_long_sample_are_gathered_in_few_shards() {
+    let pool = PackedLengths::new(1 << 16, [vec![1u64 << 16]]).unwrap();
+    let kind = libra_sched::LayoutKind::Contiguous;
+    let layout = libra_sched::TokenLayout::new(kind, 1, 1 << 16, 16).unwrap();
+    let heads = libra_sched::HeadSplit::new(32, 8, 64, 64, 8, 1).unwrap();
+    let nodes = Topology::new(16).unwrap();
+    let moved = |placer| {
+        let config = libra_sched::PlanConfig {
+            placer,
+            kv_fetch: libra_sched::KvFetch::Range,
+            ..libra_sched::PlanConfig::paper(1 << 12)
+        };
+        let plan = libra_sched::plan_pool(&pool, &layout, &heads, &config).unwrap();
+        audit::audit(&plan, nodes).moved_bytes()
+    };
+    let (home, runs) = (
+        moved(Placer::Home),
+        moved(Placer::Export(Slack::PAPER, nodes)),
+    );
+    // Shard by shard as they are freed it would be 0.71 of it.
+    assert!(runs * 100 < home * 67, "{runs} of {home}");
+}
+
 #[test]
 fn the_bound_of_a_sample_on_two_workers_is_what_must_cross() {
     // 8 tokens, 4 a worker, one head: 36 pairs, 10 at home of the first worker, 26 of the second.

@@ -1,5 +1,6 @@
 use libra_sched::topology::LinkClass;
 use libra_sched::{LayoutKind, Topology, WorkerId};
+use proptest::option;
 use proptest::prelude::*;
 
 use crate::cases::{cases, runs};
@@ -65,15 +66,20 @@ proptest! {
     }
 
     #[test]
-    fn a_link_is_as_slow_as_the_nodes_are_apart(a in 0u32..40, b in 0u32..40, gpus in 1u32..9) {
+    fn a_link_is_as_slow_as_the_nodes_are_apart(
+        a in 0u32..40, b in 0u32..40, gpus in 1u32..9, nodes in option::of(1u32..5),
+    ) {
         let topology = Topology::new(gpus).unwrap();
+        let topology = nodes.map_or(topology, |nodes| topology.with_pods(nodes).unwrap());
         let class = topology.link(WorkerId(a), WorkerId(b));
         let expected = if a == b {
             LinkClass::Local
         } else if a / gpus == b / gpus {
             LinkClass::IntraNode
-        } else {
+        } else if nodes.is_none_or(|nodes| a / (gpus * nodes) == b / (gpus * nodes)) {
             LinkClass::InterNode
+        } else {
+            LinkClass::InterPod
         };
         prop_assert_eq!(class, expected);
         prop_assert_eq!(class, topology.link(WorkerId(b), WorkerId(a)));

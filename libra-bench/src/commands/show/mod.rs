@@ -22,15 +22,16 @@ pub(super) fn run(
     path: &Path,
     worker: Option<u32>,
     transfers: bool,
-    gpus_per_node: Option<u32>,
+    [gpus_per_node, nodes_per_pod]: [Option<u32>; 2],
 ) -> Outcome {
     let (bytes, decoded) = open(path)?;
     let plan = &decoded.plan;
-    let topology = match (gpus_per_node, plan.kv_route) {
+    let nodes = match (gpus_per_node, plan.kv_route) {
         (Some(gpus), _) => Topology::new(gpus)?,
         (None, KvRoute::Node(topology)) => topology,
         _ => Topology::default(),
     };
+    let topology = nodes_per_pod.map_or(Ok(nodes), |pod| nodes.with_pods(pod))?;
     // What follows relies on the plan's rules.
     if let [first, rest @ ..] = &verify::check(plan)[..] {
         return Err(Failure::Broken {
@@ -48,10 +49,15 @@ pub(super) fn run(
     words.extend(worker.map(|worker| format!("--worker={worker}")));
     words.extend(transfers.then(|| "--transfers".to_owned()));
     words.extend(gpus_per_node.map(|gpus| format!("--gpus-per-node={gpus}")));
+    words.extend(nodes_per_pod.map(|nodes| format!("--nodes-per-pod={nodes}")));
     let words = words.iter().map(String::as_str);
     let mut report = Report::new("show", command_line(words));
     report.plan_id = Some(decoded.id.to_string());
-    report.config = json!({ "file": name, "gpus_per_node": topology.gpus_per_node() });
+    report.config = json!({
+        "file": name,
+        "gpus_per_node": topology.gpus_per_node(),
+        "nodes_per_pod": nodes_per_pod,
+    });
     let audit = audit::audit(plan, topology);
     report.header();
     summary(&mut report, &decoded, &audit, bytes.len() as u64);
@@ -135,6 +141,10 @@ fn summary(report: &mut Report, decoded: &Decoded, audit: &Audit, bytes: u64) {
         format_bytes(audit.kv_bytes),
         percent(audit.cross_node_bytes, audit.moved_bytes()),
     ));
+    if audit.cross_pod_bytes > 0 {
+        let share = percent(audit.cross_pod_bytes, audit.moved_bytes());
+        report.note(format!("of it between pods: {share} %"));
+    }
     let value = json!({
         "provenance": decoded.provenance,
         "file_bytes": bytes,
@@ -167,6 +177,7 @@ fn summary(report: &mut Report, decoded: &Decoded, audit: &Audit, bytes: u64) {
         "kv_bytes": audit.kv_bytes,
         "moved_bytes": audit.moved_bytes(),
         "cross_node_bytes": audit.cross_node_bytes,
+        "cross_pod_bytes": audit.cross_pod_bytes,
         "forward_bytes": audit.forward_bytes,
         "busiest_port_bytes": audit.busiest_port_bytes(),
     });

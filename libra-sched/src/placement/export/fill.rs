@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::pieces::{Free, Pieces};
+use super::pieces::{Free, Holder, Pieces};
 use super::{Run, Task};
 use crate::ids::WorkerId;
 use crate::lengths::first_where;
@@ -99,7 +99,7 @@ impl Fill {
             .iter()
             .for_each(|&(_, node)| is_source[node as usize] = true);
         for &(_, from) in &sources {
-            for to in self.by_room(task) {
+            for to in self.by_room(task, from) {
                 let over = self
                     .free_in(from)
                     .saturating_sub(self.room_in(task, from, small));
@@ -122,7 +122,7 @@ impl Fill {
             .filter(|&node| self.free_in(node) > 0)
             .collect::<Vec<_>>()
         {
-            for to in std::iter::once(from).chain(self.by_room(task)) {
+            for to in std::iter::once(from).chain(self.by_room(task, from)) {
                 if self.free_in(from) > 0 {
                     self.pour(task, pieces, Way { from, to, small }, all);
                 }
@@ -215,14 +215,18 @@ impl Fill {
             .fold(0, u64::saturating_add)
     }
 
-    /// Nodes with room, most room first.
-    fn by_room(&self, task: &Task<'_>) -> Vec<u32> {
-        let mut nodes: Vec<(Reverse<u64>, u32)> = (0..self.of_node.len() as u32)
-            .map(|node| (Reverse(self.room_in(task, node, u64::MAX)), node))
-            .filter(|&(Reverse(room), _)| room > 0)
+    /// Nodes with room, those of the pod of `from` before others, most room first.
+    fn by_room(&self, task: &Task<'_>, from: u32) -> Vec<u32> {
+        let pod = |node| task.topology.pod(node);
+        let mut nodes: Vec<(bool, Reverse<u64>, u32)> = (0..self.of_node.len() as u32)
+            .map(|node| {
+                let room = self.room_in(task, node, u64::MAX);
+                (pod(node) != pod(from), Reverse(room), node)
+            })
+            .filter(|&(_, Reverse(room), _)| room > 0)
             .collect();
         nodes.sort_unstable();
-        nodes.into_iter().map(|(_, node)| node).collect()
+        nodes.into_iter().map(|(.., node)| node).collect()
     }
 
     /// Gives lines to workers along `way`, at most about `budget` of work.
@@ -248,8 +252,9 @@ impl Fill {
         }
     }
 
-    /// The cheapest offer. Of the workers that hold no keys of a line only two can make it: the one
-    /// with the least room that holds all of the line, and the one with the most room that does not.
+    /// The cheapest offer. Of the workers that have nothing of a line's sample only two can make it:
+    /// the one with the least room that holds all of the line, and the one with the most room that
+    /// does not.
     fn best(
         &self,
         task: &Task<'_>,
@@ -269,9 +274,9 @@ impl Fill {
             if line.work == 0 {
                 continue;
             }
-            let holds = way.from == way.to && pieces.keeps_some(line.sample, line.shard);
+            let inside = way.from == way.to;
             let state = |l: &Line| (l.sample, l.work, l.top, l.near);
-            if !holds && last.is_some_and(|last| state(last) == state(line)) {
+            if !inside && last.is_some_and(|last| state(last) == state(line)) {
                 continue;
             }
             last = Some(line);
@@ -281,26 +286,31 @@ impl Fill {
             }
             let most = line.work.min(budget);
             let split = rooms.partition_point(|&(room, _)| room < most);
-            let mut offer = |room: u64, worker: u32, held: u32| {
+            let mut offer = |room: u64, taker: Holder| {
                 let work = room.min(most);
-                let bytes = bytes(task, pieces, way, line, work, held);
+                let bytes = bytes(task, pieces, way, line, work, taker);
                 let offer = Offer {
                     price: (u128::from(bytes) << 32) / u128::from(work),
                     line: id,
-                    worker,
+                    worker: taker.worker,
                     work,
                 };
                 best = Some(best.map_or(offer, |best| best.min(offer)));
             };
             for at in [split.checked_sub(1), Some(split)].into_iter().flatten() {
                 if let Some(&(room, worker)) = rooms.get(at) {
-                    offer(room, worker, 0);
+                    let taker = Holder {
+                        worker,
+                        ..Holder::default()
+                    };
+                    offer(room, taker);
                 }
             }
-            if holds {
-                for (worker, held) in pieces.holders(line.sample, line.shard) {
-                    if let Some(&(room, _)) = rooms.iter().find(|&&(_, w)| w == worker) {
-                        offer(room, worker, held);
+            if inside {
+                for holder in pieces.holders(line.sample, line.shard) {
+                    let room = rooms.iter().find(|&&(_, w)| w == holder.worker);
+                    if let Some(&(room, _)) = room {
+                        offer(room, holder);
                     }
                 }
             }
@@ -414,9 +424,9 @@ fn is_part(task: &Task<'_>, pieces: &Pieces, line: &Line, piece: u32) -> bool {
     free.start < free.end && node_of(task, pieces, piece, line.shard) == line.node
 }
 
-/// Bytes that `work` from the top of a line costs a worker that has the keys up to `held`; those
-/// between nodes count twice, and keys that the node has fetched cross no more.
-fn bytes(task: &Task<'_>, pieces: &Pieces, way: Way, line: &Line, work: u64, held: u32) -> u64 {
+/// Bytes that `work` from the top of a line costs `taker`, less what it has; those between nodes
+/// count twice, and keys that the node has fetched cross no more.
+fn bytes(task: &Task<'_>, pieces: &Pieces, way: Way, line: &Line, work: u64, taker: Holder) -> u64 {
     let mut tokens = line.tokens;
     if work < line.work {
         tokens = 0;
@@ -440,8 +450,12 @@ fn bytes(task: &Task<'_>, pieces: &Pieces, way: Way, line: &Line, work: u64, hel
     let price = task.prices[line.shard as usize];
     let tokens = tokens.clamp(1, line.top);
     let keys = task.keys(line.sample, line.top - tokens, line.top);
-    let qo = price.qo * u64::from(tokens);
-    let kv = price.kv * keys.saturating_sub(held.into());
+    let Free { start, end } = taker.own;
+    let own = end
+        .min(line.top)
+        .saturating_sub(start.max(line.top - tokens));
+    let qo = price.qo * u64::from(tokens - own);
+    let kv = price.kv * keys.saturating_sub(u64::from(taker.held) + u64::from(own));
     if way.from == way.to {
         return qo + kv;
     }

@@ -6,9 +6,11 @@
 //! counted bytes:
 //! 1. **Tails**: the last tokens of a sample that reach a little into the next worker stay with the
 //!    worker before, which has their keys, where moving Q and O costs less than moving the keys.
-//! 2. **Free** ([`pieces`]): a worker above its target frees whole head shards of the tokens with
+//! 2. **Gathered** ([`gather`]): the late tokens of long samples are free in all shards, where their
+//!    workers have room for several pieces of one.
+//! 3. **Free** ([`pieces`]): a worker above its target frees whole head shards of the tokens with
 //!    most work each (the longest samples), so that what it keeps reads few heads' keys.
-//! 3. **Fill** ([`fill`]): the free tokens of a (sample, shard) form a *line*. Workers with room take
+//! 4. **Fill** ([`fill`]): the free tokens of a (sample, shard) form a *line*. Workers with room take
 //!    from the top of lines, where a token has most work; of all (line, worker) pairs the one with
 //!    the least bytes per unit of work goes first. Nodes that have room place what they freed
 //!    themselves; from the others, first what the node cannot hold leaves it, node by node, so that
@@ -22,17 +24,19 @@
 //! for loads that are divisible (Bharadwaj, Ghose, Robertazzi, "Divisible Load Theory", 2003).
 
 mod fill;
+mod gather;
 mod pieces;
 mod tiles;
 
-use super::{Placement, Problem};
+use super::{Placement, Problem, Slack, targets_with};
 use crate::error::Error;
+use crate::lengths::check_total;
 use crate::mask::Mask;
 use crate::tiles::TileSet;
 use crate::topology::Topology;
 
 use fill::Fill;
-use pieces::Pieces;
+use pieces::{Piece, Pieces};
 
 /// Memory that the placer reuses.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +45,9 @@ pub(super) struct Scratch {
     fill: Fill,
     tiles: tiles::Scratch,
     prices: Vec<Price>,
+    targets: Vec<u64>,
+    /// Work of all samples before each one, in one shard, and of all.
+    before: Vec<u128>,
 }
 
 /// A token range of one shard that a worker computes away from home.
@@ -76,15 +83,25 @@ struct Task<'a> {
     grain_work: u64,
     /// By shard.
     prices: &'a [Price],
+    /// Work of all samples before each one, in one shard, and of all.
+    before: &'a [u128],
 }
 
 impl Task<'_> {
     /// Work of the sample-local tokens in one shard.
     fn work(&self, sample: u32, start: u32, end: u32) -> u64 {
-        let pool = self.problem.pool;
-        let len = pool.lengths()[sample as usize];
-        let above = u64::from(pool.above(sample as usize)) * u64::from(end - start);
-        (self.mask.pairs(len, start..end) + above) * u64::from(self.problem.heads.shard_width())
+        let pairs = pairs(self.problem, self.mask, sample, start, end);
+        pairs * u64::from(self.problem.heads.shard_width())
+    }
+
+    /// Work of a piece in one shard. Most are whole samples, whose work is known.
+    fn work_of(&self, piece: &Piece) -> u64 {
+        let sample = piece.sample as usize;
+        if piece.start == 0 && piece.end == self.problem.pool.lengths()[sample] {
+            // Part of the pool's, which fits 64 bits.
+            return (self.before[sample + 1] - self.before[sample]) as u64;
+        }
+        self.work(piece.sample, piece.start, piece.end)
     }
 
     /// Work of one token.
@@ -111,25 +128,38 @@ impl Task<'_> {
 /// Places the pool's attention so that no worker passes its target while that can be helped.
 ///
 /// # Errors
-/// Work beyond 64 bits, or more tiles than ids.
+/// Parents of samples under another mask than causal, work beyond 64 bits, or more tiles than ids.
 pub(super) fn place(
     scratch: &mut Scratch,
     problem: &Problem<'_>,
     mask: Mask,
     topology: Topology,
-    targets: &[u64],
-    total: u64,
+    slack: Slack,
 ) -> Result<(TileSet, Placement), Error> {
-    let least = targets.iter().copied().min().unwrap_or(0);
-    // What targets leave, a worker's share; the sum is at most the total times the workers.
-    let sum: u128 = targets.iter().map(|&target| u128::from(target)).sum();
-    let spare = sum.saturating_sub(total.into()) / targets.len() as u128;
     let Scratch {
         pieces,
         fill,
         tiles,
         prices,
+        targets,
+        before,
     } = scratch;
+    let total = sum_work(before, problem, mask)?;
+    targets_with(
+        targets,
+        total,
+        problem.layout.workers(),
+        problem.speeds,
+        slack,
+    );
+    // Above the total no target changes anything.
+    targets
+        .iter_mut()
+        .for_each(|target| *target = total.min(*target));
+    let least = targets.iter().copied().min().unwrap_or(0);
+    // What targets leave, a worker's share; the sum is at most the total times the workers.
+    let sum: u128 = targets.iter().map(|&target| u128::from(target)).sum();
+    let spare = sum.saturating_sub(total.into()) / targets.len() as u128;
     prices.clear();
     prices.extend((0..problem.heads.shards()).map(|shard| price(problem, shard)));
     let task = Task {
@@ -140,11 +170,36 @@ pub(super) fn place(
         // Cuts may use up a part of that, and little of a target.
         grain_work: (least / 256).min(u64::try_from(spare / 4).unwrap_or(u64::MAX)),
         prices,
+        before,
     };
     pieces.cut(&task);
+    pieces.gather(&task);
     pieces.free(&task);
     let fallbacks = fill.run(&task, pieces);
     tiles::build(tiles, &task, pieces, fill.runs(), fallbacks)
+}
+
+/// Work of all samples before each one, in one shard; returns that of the pool in all.
+fn sum_work(before: &mut Vec<u128>, problem: &Problem<'_>, mask: Mask) -> Result<u64, Error> {
+    let (pool, heads) = (problem.pool, problem.heads);
+    pool.check_mask(mask)?;
+    before.clear();
+    before.push(0);
+    let mut sum = 0;
+    for (sample, &len) in (0..).zip(pool.lengths()) {
+        // 60 bits of pairs, 16 of heads, and of samples 2^28 at most.
+        sum += u128::from(pairs(problem, mask, sample, 0, len)) * u128::from(heads.shard_width());
+        before.push(sum);
+    }
+    check_total("work of the pool", sum * u128::from(heads.shards()))
+}
+
+/// Pairs of the sample-local tokens in one head.
+fn pairs(problem: &Problem<'_>, mask: Mask, sample: u32, start: u32, end: u32) -> u64 {
+    let pool = problem.pool;
+    let len = pool.lengths()[sample as usize];
+    let above = u64::from(pool.above(sample as usize)) * u64::from(end - start);
+    mask.pairs(len, start..end) + above
 }
 
 fn price(problem: &Problem<'_>, shard: u32) -> Price {

@@ -1,5 +1,7 @@
 //! Samples cut where workers' tokens meet, and which shards of them are free to go.
 
+use std::ops::Range;
+
 use super::Task;
 use crate::ids::SampleId;
 use crate::lengths::first_where;
@@ -26,6 +28,16 @@ pub(super) struct Free {
     pub(super) end: u32,
 }
 
+/// A worker that kept or freed tokens of a sample in a shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holder {
+    pub(super) worker: u32,
+    /// Up to where it has the keys, since it keeps tokens that read them.
+    pub(super) held: u32,
+    /// Its own tokens that are free: their Q and O would not move.
+    pub(super) own: Free,
+}
+
 const NO_ROW: u32 = u32::MAX;
 
 /// All pieces of a pool.
@@ -46,7 +58,7 @@ pub(super) struct Pieces {
     shards_per_rank: u32,
     /// Pieces of the worker at hand, by work a token.
     order: Vec<(u64, u32)>,
-    /// Pieces of each keeper that is above its target.
+    /// Pieces of each keeper that is above its target, but for those that were gathered.
     kept: Vec<Vec<u32>>,
 }
 
@@ -111,16 +123,29 @@ impl Pieces {
         let workers = task.targets.len();
         self.loads.clear();
         self.loads.resize(workers, 0);
-        self.kept.iter_mut().for_each(Vec::clear);
-        self.kept.resize(workers, Vec::new());
         for piece in &self.pieces {
-            let work = task.work(piece.sample, piece.start, piece.end);
+            let work = task.work_of(piece);
             for rank in 0..self.shards / self.shards_per_rank {
                 let worker = (piece.keeper + rank) as usize;
                 self.loads[worker] += work * u64::from(self.shards_per_rank);
             }
         }
+    }
+
+    /// Whether a keeper is above its target in some tensor rank.
+    pub(super) fn is_above(&self, task: &Task<'_>, keeper: u32) -> bool {
+        let mut workers = keeper..keeper + self.shards / self.shards_per_rank;
+        workers.any(|worker| self.loads[worker as usize] > task.targets[worker as usize])
+    }
+
+    /// Finds the pieces of workers above their target, but for those that are free.
+    fn find_kept(&mut self, task: &Task<'_>) {
+        self.kept.iter_mut().for_each(Vec::clear);
+        self.kept.resize(task.targets.len(), Vec::new());
         for (id, piece) in (0..).zip(&self.pieces) {
+            if self.row[id as usize] != NO_ROW {
+                continue;
+            }
             for rank in 0..self.shards / self.shards_per_rank {
                 let worker = (piece.keeper + rank) as usize;
                 if self.loads[worker] > task.targets[worker] {
@@ -132,6 +157,7 @@ impl Pieces {
 
     /// Workers above their target free whole shards, most work a token first.
     pub(super) fn free(&mut self, task: &Task<'_>) {
+        self.find_kept(task);
         for worker in 0..task.targets.len() {
             let target = task.targets[worker];
             if self.loads[worker] <= target {
@@ -165,13 +191,7 @@ impl Pieces {
             return;
         }
         if self.row[id as usize] == NO_ROW {
-            self.row[id as usize] = self.freed.len() as u32;
-            self.freed.push(id);
-            let none = Free {
-                start: piece.end,
-                end: piece.end,
-            };
-            self.free.extend((0..self.shards).map(|_| none));
+            self.add_row(id, piece.end..piece.end);
         }
         let first = (worker - piece.keeper) * self.shards_per_rank;
         let excess = self.loads[worker as usize] - task.targets[worker as usize];
@@ -198,6 +218,28 @@ impl Pieces {
         }
     }
 
+    /// Frees a piece of which nothing was free in all shards.
+    pub(super) fn free_all(&mut self, task: &Task<'_>, id: u32) {
+        let piece = self.pieces[id as usize];
+        let work = task.work_of(&piece);
+        self.add_row(id, piece.start..piece.end);
+        for rank in 0..self.shards / self.shards_per_rank {
+            let worker = (piece.keeper + rank) as usize;
+            self.loads[worker] -= work * u64::from(self.shards_per_rank);
+        }
+    }
+
+    /// `tokens` of a piece are free in every shard.
+    fn add_row(&mut self, id: u32, tokens: Range<u32>) {
+        self.row[id as usize] = self.freed.len() as u32;
+        self.freed.push(id);
+        let free = Free {
+            start: tokens.start,
+            end: tokens.end,
+        };
+        self.free.extend((0..self.shards).map(|_| free));
+    }
+
     /// Place in `free` of a piece that has a row.
     fn at(&self, piece: u32, shard: u32) -> usize {
         self.row[piece as usize] as usize * self.shards as usize + shard as usize
@@ -209,8 +251,14 @@ impl Pieces {
     }
 
     /// Pieces of a sample.
-    pub(super) fn of_sample(&self, sample: u32) -> std::ops::Range<u32> {
+    pub(super) fn of_sample(&self, sample: u32) -> Range<u32> {
         self.first[sample as usize]..self.first[sample as usize + 1]
+    }
+
+    /// The same.
+    pub(super) fn pieces_of(&self, sample: u32) -> &[Piece] {
+        let ids = self.of_sample(sample);
+        &self.pieces[ids.start as usize..ids.end as usize]
     }
 
     /// What is free of a piece in a shard.
@@ -230,17 +278,15 @@ impl Pieces {
         }
     }
 
-    /// Whether a keeper of the sample keeps tokens of it in `shard`.
-    pub(super) fn keeps_some(&self, sample: u32, shard: u32) -> bool {
-        self.holders(sample, shard).next().is_some()
-    }
-
-    /// Keepers that keep tokens of the sample in `shard`, and up to where they have its keys.
-    pub(super) fn holders(&self, sample: u32, shard: u32) -> impl Iterator<Item = (u32, u32)> {
-        self.of_sample(sample).filter_map(move |id| {
+    /// The workers of a sample in `shard`, at their place, and what each has and had of it.
+    pub(super) fn holders(&self, sample: u32, shard: u32) -> impl Iterator<Item = Holder> {
+        self.of_sample(sample).map(move |id| {
             let kept = self.kept_of(id, shard);
-            let keeper = self.keeper(&self.pieces[id as usize], shard);
-            (kept.start < kept.end).then_some((keeper, kept.end))
+            Holder {
+                worker: self.keeper(&self.pieces[id as usize], shard),
+                held: if kept.start < kept.end { kept.end } else { 0 },
+                own: self.free_of(id, shard),
+            }
         })
     }
 

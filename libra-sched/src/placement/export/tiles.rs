@@ -12,8 +12,6 @@ use crate::tiles::{ShTile, TileSet};
 pub(super) struct Scratch {
     runs: Vec<Run>,
     placed: Vec<(ShTile, WorkerId)>,
-    /// Work of all samples before each one, in one shard.
-    before: Vec<u128>,
 }
 
 /// Tiles for the runs and for what stays.
@@ -29,13 +27,6 @@ pub(super) fn build(
     scratch.runs.extend_from_slice(runs);
     scratch.runs.extend(handed_back(task, pieces));
     scratch.runs.sort_unstable();
-    scratch.before.clear();
-    scratch.before.push(0);
-    let mut sum = 0;
-    for (sample, &len) in (0..).zip(pool.lengths()) {
-        sum += u128::from(task.work(sample, 0, len));
-        scratch.before.push(sum);
-    }
     scratch.placed.clear();
     let shards_per_rank = heads.shards() / layout.tensor();
     let mut next = scratch.runs.iter().peekable();
@@ -62,7 +53,7 @@ pub(super) fn build(
         }
     }
     for (tile, _) in &mut scratch.placed {
-        describe(task, &scratch.before, tile);
+        describe(task, tile);
     }
     scratch
         .placed
@@ -135,8 +126,8 @@ fn push(
     ));
 }
 
-/// Samples and work of a tile. `before` sums whole samples; what the tile cuts off is taken away.
-fn describe(task: &Task<'_>, before: &[u128], tile: &mut ShTile) {
+/// Samples and work of a tile: whole samples are summed already, and what it cuts off is taken away.
+fn describe(task: &Task<'_>, tile: &mut ShTile) {
     let pool = task.problem.pool;
     let own = pool.samples_of(tile.slot as usize);
     let starts = &pool.starts()[own.clone()];
@@ -152,7 +143,7 @@ fn describe(task: &Task<'_>, before: &[u128], tile: &mut ShTile) {
         tile.end.min(tail.end) - tail.start,
         tail.end - tail.start,
     );
-    let whole = before[last + 1] - before[first];
+    let whole = task.before[last + 1] - task.before[first];
     tile.first_sample = SampleId::new(first);
     tile.samples = (last - first + 1) as u32;
     // A tile is part of the pool, whose work fits 64 bits.

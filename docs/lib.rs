@@ -24,6 +24,7 @@ pages! {
     certified: "src/certified.md",
     ga_order: "src/ga-order.md",
     elastic: "src/elastic.md",
+    baselines: "src/baselines.md",
     plan_format: "src/plan-format.md",
     command_line: "src/command-line.md",
     not_promised: "src/not-promised.md",

@@ -26,6 +26,7 @@ pages! {
     elastic: "src/elastic.md",
     figures: "src/figures.md",
     report: "src/report.md",
+    baselines: "src/baselines.md",
     plan_format: "src/plan-format.md",
     command_line: "src/command-line.md",
     not_promised: "src/not-promised.md",

@@ -6,8 +6,8 @@
 
 use libra_sched::vrsp::{self, Elastic, GaOrder, SequencePlacement, Vrsp};
 use libra_sched::{
-    Error, HeadSplit, KvFetch, KvRoute, PackedLengths, Placer, PlanConfig, PoolId, Proxy,
-    SequenceId, Slack, Tiling,
+    HeadSplit, KvFetch, KvRoute, PackedLengths, Placer, PlanConfig, PoolId, Proxy, SequenceId,
+    Slack, Tiling,
 };
 
 use super::Group;
@@ -35,7 +35,7 @@ pub(super) fn tap_vrsp(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Gr
 pub(super) fn tap_in(
     window: &PackedLengths,
     shapes: &Shapes,
-    group: impl Fn(&[u64], usize) -> Result<Grouping, Error>,
+    group: impl Fn(&[u64], usize) -> Grouping,
 ) -> Result<Vec<Group>, Failure> {
     let size = shapes.window.pool_size() as usize;
     let pairs = window.work(Proxy::Pairs(shapes.plan.mask))?;
@@ -43,7 +43,7 @@ pub(super) fn tap_in(
         first: place * size,
         members: members.into_iter().map(SequenceId::new).collect(),
     };
-    let pools: Vec<Pool> = group(&pairs, size)?
+    let pools: Vec<Pool> = group(&pairs, size)
         .into_iter()
         .enumerate()
         .map(pool)

@@ -66,6 +66,26 @@ proptest! {
 }
 
 #[test]
+fn every_mask_is_computed_once_by_every_method() {
+    let mut lengths = [5, 23, 64, 1, 9, 40].into_iter().cycle();
+    let window = window(8, 64, || lengths.next().expect("endless"));
+    for mask in [
+        "full",
+        "window:7,sinks:2",
+        "chunked:16",
+        "two-sided:3,5",
+        "prefix:9",
+        "keys:3..20",
+    ] {
+        let mask = mask.parse().expect("a mask");
+        let shapes = shapes(Preset::Tiny, |settings| settings.mask = mask);
+        for method in Method::ALL {
+            check_schedule(&schedule(method, &window, &shapes), &window, &shapes);
+        }
+    }
+}
+
+#[test]
 fn plans_execute_to_unsharded_attention() {
     let mut lengths = [5, 23, 64, 1, 9, 40].into_iter().cycle();
     let window = window(8, 64, || lengths.next().expect("endless"));

@@ -9,8 +9,6 @@ pub(crate) use folding::folding;
 pub(crate) use karmarkar_karp::karmarkar_karp;
 pub(crate) use swap::{folding_swap_converged, folding_swap_weak};
 
-use libra_sched::Error;
-use libra_sched::vrsp::{self, Vrsp};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -19,17 +17,14 @@ pub(crate) type Grouping = Vec<Vec<usize>>;
 
 /// Pools of `pool_size` in arrival order.
 ///
-/// # Errors
-/// As all groupings: unless P divides the number of sequences.
-pub(crate) fn arrival(work: &[u64], pool_size: usize) -> Result<Grouping, Error> {
-    pools_of(work, pool_size)?;
-    let positions: Vec<usize> = (0..work.len()).collect();
-    Ok(positions.chunks(pool_size).map(<[usize]>::to_vec).collect())
+/// # Panics
+/// As all groupings: unless P divides the number of sequences, as it does in a window's shape.
+pub(crate) fn arrival(work: &[u64], pool_size: usize) -> Grouping {
+    in_order((0..work.len()).collect(), pool_size)
 }
 
 /// Pools of `pool_size` by chance: a shuffle (Fisher–Yates) of the arrival order.
-pub(crate) fn random(work: &[u64], pool_size: usize, seed: u64) -> Result<Grouping, Error> {
-    pools_of(work, pool_size)?;
+pub(crate) fn random(work: &[u64], pool_size: usize, seed: u64) -> Grouping {
     let mut numbers = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut positions: Vec<usize> = (0..work.len()).collect();
     for last in (1..positions.len()).rev() {
@@ -37,14 +32,22 @@ pub(crate) fn random(work: &[u64], pool_size: usize, seed: u64) -> Result<Groupi
         let other = (u128::from(numbers.next_u64()) * (last as u128 + 1)) >> 64;
         positions.swap(last, other as usize);
     }
-    Ok(positions.chunks(pool_size).map(<[usize]>::to_vec).collect())
+    in_order(positions, pool_size)
+}
+
+fn in_order(positions: Vec<usize>, pool_size: usize) -> Grouping {
+    pools_of(&positions, pool_size);
+    positions.chunks(pool_size).map(<[usize]>::to_vec).collect()
 }
 
 /// Number of pools, K.
-fn pools_of(work: &[u64], pool_size: usize) -> Result<usize, Error> {
-    // VRSP's own check of the shape; weights of 0 cannot overflow.
-    vrsp::place(&vec![0; work.len()], pool_size, Vrsp::Arrival)?;
-    Ok(work.len() / pool_size)
+fn pools_of<T>(sequences: &[T], pool_size: usize) -> usize {
+    let count = sequences.len();
+    assert!(
+        count > 0 && pool_size > 0 && count.is_multiple_of(pool_size),
+        "{count} sequences make no pools of {pool_size}: a window's shape has whole ones"
+    );
+    count / pool_size
 }
 
 /// Positions, heaviest first, the first of equals first.
@@ -65,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    type Group = fn(&[u64], usize) -> Result<Grouping, Error>;
+    type Group = fn(&[u64], usize) -> Grouping;
 
     const ALL: [Group; 6] = [
         arrival,
@@ -110,7 +113,7 @@ mod tests {
             size in prop::sample::select(vec![1usize, 2, 3, 4, 6, 8, 12, 24]),
         ) {
             for group in ALL {
-                let grouping = group(&work, size).expect("divides");
+                let grouping = group(&work, size);
                 prop_assert!(grouping.iter().all(|pool| pool.len() == size));
                 let mut members: Vec<usize> = grouping.concat();
                 members.sort_unstable();
@@ -123,7 +126,7 @@ mod tests {
             work in prop::collection::vec(0..60u64, 8),
             size in prop::sample::select(vec![2usize, 4]),
         ) {
-            let of = |group: Group| heaviest(&work, &group(&work, size).expect("divides"));
+            let of = |group: Group| heaviest(&work, &group(&work, size));
             let optimum = optimum(&work, size);
             prop_assert!(of(folding_swap_weak) <= of(folding));
             prop_assert!(of(folding_swap_converged) <= of(folding));
@@ -138,14 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn sequences_that_do_not_divide_are_refused() {
-        for group in ALL {
-            let error = group(&[1, 2, 3], 2).expect_err("3 sequences in pools of 2");
-            assert!(
-                error.to_string().contains("is 3, not a multiple of P 2"),
-                "{error}"
-            );
-        }
+    #[should_panic(expected = "3 sequences make no pools of 2")]
+    fn sequences_that_do_not_divide_are_no_window() {
+        folding(&[1, 2, 3], 2);
     }
 
     #[test]

@@ -3,14 +3,12 @@
 
 use std::cmp::Reverse;
 
-use libra_sched::Error;
-
 use super::{Grouping, folding, load};
 
 /// Folding and one pass: pools ranked by load, the i-th heaviest swaps one pair with the i-th lightest, the first that
 /// lowers the heavier of the two. O(D·P).
-pub(crate) fn folding_swap_weak(work: &[u64], pool_size: usize) -> Result<Grouping, Error> {
-    let mut grouping = folding(work, pool_size)?;
+pub(crate) fn folding_swap_weak(work: &[u64], pool_size: usize) -> Grouping {
+    let mut grouping = folding(work, pool_size);
     let mut ranked: Vec<usize> = (0..grouping.len()).collect();
     ranked.sort_by_key(|&pool| (Reverse(load(work, &grouping[pool])), pool));
     for place in 0..ranked.len() / 2 {
@@ -20,23 +18,23 @@ pub(crate) fn folding_swap_weak(work: &[u64], pool_size: usize) -> Result<Groupi
             swap.carry_out(&mut grouping);
         }
     }
-    Ok(grouping)
+    grouping
 }
 
 /// Folding and the best swap of the heaviest pool with any other, again and again until none lowers it: the exchange
 /// optimum, at most 2 − 2/(K+1) times the best (Schuurman and Vredeveld 2007). O(D·P) a swap.
-pub(crate) fn folding_swap_converged(work: &[u64], pool_size: usize) -> Result<Grouping, Error> {
-    let mut grouping = folding(work, pool_size)?;
+pub(crate) fn folding_swap_converged(work: &[u64], pool_size: usize) -> Grouping {
+    let mut grouping = folding(work, pool_size);
     loop {
         let loads: Vec<u128> = grouping.iter().map(|pool| load(work, pool)).collect();
         let ranked = |&pool: &usize| (loads[pool], Reverse(pool));
         let Some(heavy) = (0..grouping.len()).max_by_key(ranked) else {
-            return Ok(grouping);
+            return grouping;
         };
         let all = (0..grouping.len()).flat_map(|light| swaps(work, &grouping, heavy, light));
         // The least heavier load, the first of equals.
         let Some(best) = all.min_by_key(|swap| swap.heavier) else {
-            return Ok(grouping);
+            return grouping;
         };
         best.carry_out(&mut grouping);
     }
@@ -89,7 +87,7 @@ mod tests {
     fn a_pass_swaps_once_where_convergence_goes_on() {
         // Folded: 20 3 2 1, 10 3 2 1, 9 4 2 1.
         let work = [20, 10, 9, 4, 3, 3, 2, 2, 2, 1, 1, 1];
-        let of = |grouping: Result<Grouping, Error>| heaviest(&work, &grouping.expect("divides"));
+        let of = |grouping: Grouping| heaviest(&work, &grouping);
         assert_eq!(of(folding(&work, 4)), 26);
         // 3 for 2 with the lightest; then only 20 and the three lightest are best.
         assert_eq!(of(folding_swap_weak(&work, 4)), 25);

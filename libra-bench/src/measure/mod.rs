@@ -16,5 +16,5 @@ pub(crate) use pool::{Pool, scaled_pool};
 pub(crate) use pool_case::{AdaptiveCase, PoolCase};
 pub(crate) use source::{Source, packed_windows};
 pub(crate) use summary::Summary;
-pub(crate) use sweep::{Corpus, SweepOptions, VERIFIED_EVERY, combination};
+pub(crate) use sweep::{SweepOptions, VERIFIED_EVERY, combination};
 pub(crate) use window::{Inter, WindowPlan, Windows};

@@ -11,6 +11,8 @@
 //! Source: the surplus and the copy argument for placements with data locality, as for hypergraph
 //! partitioning with λ − 1 (Çatalyürek and Aykanat, 1999).
 
+use std::ops::Range;
+
 use crate::ids::SampleId;
 use crate::lengths::first_where;
 use crate::mask::Mask;
@@ -64,39 +66,67 @@ fn qo_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
     let mut rows = 0u128;
     for slot in 0..layout.slots() {
         for rank in 0..layout.ranks() {
-            let (mut load, mut parts) = (0u128, Vec::new());
-            for held in layout.held(slot, rank) {
-                for sample in plan.lengths.samples_of(slot as usize) {
-                    let tokens = plan.lengths.tokens(SampleId::new(sample));
-                    let len = tokens.end - tokens.start;
-                    let start = tokens.start.max(held.start);
-                    let end = tokens.end.min(held.end);
-                    if start >= end {
-                        continue;
-                    }
-                    let (start, end) = (start - tokens.start, end - tokens.start);
-                    let above = u64::from(plan.lengths.above(sample));
-                    load += u128::from(plan.mask.pairs(len, start..end));
-                    load += u128::from(above) * u128::from(end - start);
-                    let step = (end - start).div_ceil(PARTS);
-                    for first in (start..end).step_by(step as usize) {
-                        let last = end.min(first + step);
-                        parts.push(Part {
-                            each: (keys(plan.mask, len, first, last) + above) * width,
-                            tokens: u64::from(last - first) * shards,
-                        });
-                    }
-                }
-            }
+            let load = pieces(plan, slot, rank).map(|(sample, tokens)| {
+                let (len, above) = (plan.lengths.length(sample), above(plan, sample));
+                let own = u128::from(plan.mask.pairs(len, tokens.clone()));
+                own + u128::from(above) * u128::from(tokens.end - tokens.start)
+            });
             // The ranks of a tensor group hold the same tokens in as many shards each.
-            let load = load * u128::from(width * shards);
-            let rows_out = rows_to_give(parts, load.saturating_sub(heaviest.into()));
+            let load = load.sum::<u128>() * u128::from(width * shards);
+            let surplus = load.saturating_sub(heaviest.into());
+            // Most workers have none, and parts take longer to make than loads.
+            if surplus == 0 {
+                continue;
+            }
+            let parts = parts(plan, slot, rank, width, shards);
+            let rows_out = rows_to_give(parts, surplus);
             rows += u128::from(rows_out) * u128::from(layout.tensor());
         }
     }
     let width = heads.shard_width();
     let row = plan.bytes.q_token(heads, width) + plan.bytes.o_token(heads, width);
     saturated(rows * u128::from(row))
+}
+
+/// What a worker holds: tokens of samples, counted within their sample.
+fn pieces(
+    plan: &PoolPlan,
+    slot: u32,
+    rank: u32,
+) -> impl Iterator<Item = (SampleId, Range<u32>)> + '_ {
+    let held = plan.layout.held(slot, rank);
+    held.flat_map(move |held| {
+        let samples = plan.lengths.samples_of(slot as usize);
+        samples.filter_map(move |sample| {
+            let sample = SampleId::new(sample);
+            let tokens = plan.lengths.tokens(sample);
+            let start = tokens.start.max(held.start);
+            let end = tokens.end.min(held.end);
+            (start < end).then(|| (sample, start - tokens.start..end - tokens.start))
+        })
+    })
+}
+
+/// Keys of the samples that one continues.
+fn above(plan: &PoolPlan, sample: SampleId) -> u64 {
+    plan.lengths.above(sample.index()).into()
+}
+
+/// What a worker holds, in parts of equal tokens.
+fn parts(plan: &PoolPlan, slot: u32, rank: u32, width: u64, shards: u64) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (sample, tokens) in pieces(plan, slot, rank) {
+        let (len, above) = (plan.lengths.length(sample), above(plan, sample));
+        let step = (tokens.end - tokens.start).div_ceil(PARTS);
+        for first in tokens.clone().step_by(step as usize) {
+            let last = tokens.end.min(first + step);
+            parts.push(Part {
+                each: (keys(plan.mask, len, first, last) + above) * width,
+                tokens: u64::from(last - first) * shards,
+            });
+        }
+    }
+    parts
 }
 
 /// Keys that no query of `first..last` exceeds.

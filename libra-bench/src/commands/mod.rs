@@ -44,7 +44,7 @@ pub(crate) fn run(cli: &Cli) -> u8 {
     if let Command::Show { json: true, .. } = cli.command {
         context.global.format = Format::Json;
     }
-    let done = (context.check_outputs(matches!(cli.command, Command::Plan { .. })))
+    let done = (context.check_outputs(other_output(&cli.command)))
         .and_then(|()| planning_threads(context.global.threads))
         .and_then(|threads| threads.install(|| dispatch(&context, &cli.command)))
         .and_then(|(report, code)| {
@@ -108,6 +108,14 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
     }
 }
 
+/// What a command writes to a name after `-o` that is no report's.
+fn other_output(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Plan { .. } => Some("the directory of the plans"),
+        _ => None,
+    }
+}
+
 fn planning_threads(threads: usize) -> Result<rayon::ThreadPool, Failure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|source| Failure::Threads { threads, source })
@@ -123,13 +131,14 @@ fn code() -> u8 {
 }
 
 impl Context {
-    /// Refuses files that could not be written, before anything is done. A directory is for plans.
-    fn check_outputs(&self, plans: bool) -> Result<(), Failure> {
+    /// Refuses files that could not be written, before anything is done. A name that is no report's is for `other`,
+    /// which only some commands write.
+    fn check_outputs(&self, other: Option<&str>) -> Result<(), Failure> {
         for output in &self.global.output {
             match output {
                 Output::Stdout => {}
                 Output::File(path, _) | Output::Page(path) => store::check_writable(path)?,
-                Output::Other(_) if plans => {}
+                Output::Other(_) if other.is_some() => {}
                 Output::Other(path) => {
                     let name = typed(path);
                     return Err(Failure::Output(format!(
@@ -139,14 +148,19 @@ impl Context {
                 }
             }
         }
-        match self.directories().nth(1) {
-            Some(_) => Err(Failure::Output("plans go to one directory".to_owned())),
-            None => Ok(()),
+        match (other, self.others().nth(1)) {
+            (Some(what), Some(second)) => {
+                let second = typed(second);
+                Err(Failure::Output(format!(
+                    "{what} is one; `{second}` is another"
+                )))
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Where plans go.
-    fn directories(&self) -> impl Iterator<Item = &Path> {
+    /// Names after `-o` that are no report's.
+    fn others(&self) -> impl Iterator<Item = &Path> {
         self.global.output.iter().filter_map(|output| match output {
             Output::Other(path) => Some(path.as_path()),
             Output::Stdout | Output::File(..) | Output::Page(_) => None,

@@ -22,7 +22,7 @@ pub(super) fn run(
     cluster: &ClusterArgs,
     plan: &PlanArgs,
 ) -> Outcome {
-    let output = context.directories().next();
+    let output = context.others().next();
     let source = Source::new(workload)?;
     let settings = Settings::new(workload, cluster, plan);
     let shapes = settings.shapes()?;

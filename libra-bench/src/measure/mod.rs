@@ -18,5 +18,5 @@ pub(crate) use pool::{Pool, scaled_pool, ulysses_config, ulysses_heads};
 pub(crate) use pool_case::{AdaptiveCase, PoolCase};
 pub(crate) use source::{Source, packed_windows, windows};
 pub(crate) use summary::Summary;
-pub(crate) use sweep::{Corpus, SweepOptions, VERIFIED_EVERY, combination};
+pub(crate) use sweep::{SweepOptions, VERIFIED_EVERY, combination};
 pub(crate) use window::{Inter, WindowPlan, Windows};

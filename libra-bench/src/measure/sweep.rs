@@ -3,15 +3,13 @@
 //! Windows are read a batch at a time while the batch before is planned, and nothing of them is kept but sums. The batch
 //! depends on the number of threads, the sums do not: windows are added in order.
 
-use std::sync::Arc;
-
 use libra_sched::plan::Scratch;
 use libra_sched::{KvFetch, KvRoute, Placer, PlanConfig, Tiling};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::pool_case::{Extras, PoolCase};
-use super::source::{Lengths, Source};
+use super::source::Source;
 use super::summary::Summary;
 use super::window::{Inter, PackedWindow, WindowPlan, Windows};
 use crate::cli::{Beside, Verify};
@@ -25,34 +23,6 @@ const BATCH_POOLS: usize = 64;
 /// Of the plans after those of the first window, every so manieth is verified. A prime: the number of pools of a window
 /// is none, so that it is not the same pool each time.
 pub(crate) const VERIFIED_EVERY: u64 = 61;
-
-/// The lengths of a source, read once.
-pub(crate) enum Corpus {
-    /// Of a file or a bundled corpus.
-    Read(Arc<[u64]>),
-    /// Drawn anew each time.
-    Drawn(Source),
-}
-
-impl Corpus {
-    /// Reads `source`, if there is anything to read.
-    pub(crate) fn new(source: &Source, settings: &Settings) -> Result<Self, Failure> {
-        Ok(match source {
-            Source::Drawn(_) => Self::Drawn(source.clone()),
-            _ => Self::Read(source.lengths(settings)?.collect()),
-        })
-    }
-
-    fn lengths(&self, settings: &Settings) -> Result<Lengths, Failure> {
-        match self {
-            Self::Drawn(source) => source.lengths(settings),
-            Self::Read(lengths) => {
-                let lengths = Arc::clone(lengths);
-                Ok(Box::new((0..lengths.len()).map(move |row| lengths[row])))
-            }
-        }
-    }
-}
 
 /// What is asked of every combination.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +72,7 @@ impl SweepCase {
 /// Plans up to `options.windows` windows with `settings`; `None` where the user asked for an end before one was done.
 /// `step` is called after each pool of either placement.
 pub(crate) fn combination(
-    corpus: &Corpus,
+    source: &Source,
     settings: &Settings,
     shapes: &Shapes,
     options: &SweepOptions,
@@ -117,7 +87,7 @@ pub(crate) fn combination(
         verify: options.verify,
         step: &step,
     };
-    let mut windows = Windows::of(corpus.lengths(settings)?, settings)?;
+    let mut windows = Windows::new(source, settings)?;
     let pools = shapes.window.pools() as usize;
     let batch = (BATCH_POOLS * rayon::current_num_threads()).div_ceil(pools) as u64;
     let mut case = SweepCase {

@@ -91,13 +91,8 @@ pub(crate) struct Merged {
 impl Windows {
     /// Windows from the first that `settings` do not skip.
     pub(crate) fn new(source: &Source, settings: &Settings) -> Result<Self, Failure> {
-        Self::of(source.lengths(settings)?, settings)
-    }
-
-    /// As [`Windows::new`], of `lengths`.
-    pub(crate) fn of(lengths: Lengths, settings: &Settings) -> Result<Self, Failure> {
         Ok(Self {
-            packed: windows(lengths, settings)?,
+            packed: windows(source.lengths(settings)?, settings)?,
             next: settings.skip_windows,
         })
     }

@@ -47,6 +47,19 @@ fn a_report_is_as_good_as_itself() {
 }
 
 #[test]
+fn plans_in_other_folders_are_the_same_pools() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = folder.path();
+    for (file, plans) in [("a.json", "first"), ("b.json", "second")] {
+        let line = format!("plan linux-6.1 --preset tiny -o {file} -o {plans}");
+        assert_eq!(run_at(at, &line.split(' ').collect::<Vec<_>>()).code, 0);
+    }
+    let done = compare(at, "--fail-above 0% --no-timings");
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    assert!(!done.stdout.contains("only in"), "{}", done.stdout);
+}
+
+#[test]
 fn what_is_worse_by_more_than_the_threshold_ends_in_5() {
     let case = |ns: [u64; 3], tflops: f64, excess: f64| json!({ "method": "libra", "forward_ns": ns, "forward_tflops": tflops, "work_excess": excess, "tiles": ns[0] });
     let before = case([90, 100, 110], 2.0, 0.03);

@@ -78,7 +78,7 @@ fn files_that_cannot_be_written_are_refused_before_anything_is_done() {
         (
             "plan linux-6.1 -o a -o b",
             2,
-            "error: -o: plans go to one directory",
+            "error: -o: the directory of the plans is one; `b` is another",
         ),
         (
             "plan linux-6.1 -o nowhere/a.json",

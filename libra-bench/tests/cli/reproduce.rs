@@ -93,6 +93,17 @@ fn every_command_prints_how_to_print_the_same() {
         &["compare", "a.json", "b.json", "--no-timings"],
         &["doctor"],
     ];
+    // A new command has to be here: `demo` is a test of its own, and clap makes `help`.
+    let help = run_at(at, &["--help"]).stdout;
+    let (_, listed) = help.split_once("Commands:\n").expect("a list of commands");
+    let listed = listed.split("\n\n").next().unwrap_or_default();
+    let names = listed.lines().filter(|line| !line.starts_with("    "));
+    let names = names.filter_map(|line| line.split_whitespace().next());
+    let missing: Vec<&str> = names
+        .filter(|name| !["demo", "help"].contains(name))
+        .filter(|name| !commands.iter().any(|words| words[0] == *name))
+        .collect();
+    assert_eq!(missing, [""; 0], "commands without a line in this test");
     for words in commands {
         let printed = run_at(at, words);
         assert_eq!(printed.code, 0, "{words:?}: {}", printed.stderr);

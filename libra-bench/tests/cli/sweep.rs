@@ -219,3 +219,11 @@ fn what_cannot_be_swept_is_refused_with_what_can() {
         assert_eq!((done.code, done.stdout.as_str()), (code, ""), "{flags}");
     }
 }
+
+#[test]
+fn fewer_windows_than_asked_for_are_told_once() {
+    let line = "sweep linux-6.1 --skip-windows 7 --windows 9 -P 8,16 --placement home";
+    let done = run(line);
+    let said = "warning: -P 8: 9 windows asked for, the corpus has 2\n";
+    assert_eq!((done.code, done.stderr.as_str()), (0, said));
+}

@@ -5,13 +5,12 @@ use serde_json::{Map, Value};
 use super::numbers::{self, Pair};
 
 /// Fields that name a case, beside those that repeat the report's settings.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 10] = [
     "window",
     "pool",
     "pool_size",
     "worker",
     "slot",
-    "file",
     "item",
     "method",
     "backend",

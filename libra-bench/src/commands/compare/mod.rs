@@ -51,7 +51,7 @@ pub(super) fn run(context: &Context, asked: &CompareArgs) -> Outcome {
     }
     report.note("");
     let shown: Vec<_> = (all.iter().copied())
-        .filter(|(_, pair)| asked.all || pair.a.value != pair.b.value)
+        .filter(|(_, pair)| asked.all || !pair.is_equal())
         .collect();
     report.table(table(&shown, is_over));
     report.note("B/A: of medians where there are samples, and of 1 + R-1; + is worse, - is better");
@@ -162,9 +162,9 @@ fn table(pairs: &[(&str, &Pair)], is_over: impl Fn(&Pair) -> bool) -> Table {
         };
         let mark = match Worse::of(&pair.name) {
             Worse::Neither => "",
+            _ if pair.is_equal() => "",
             _ if is_over(pair) => "+ over",
             _ if bad => "+",
-            _ if ratio == 1.0 => "",
             _ => "-",
         };
         vec![

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// Ratios this near 1 are those of equal numbers.
+const EQUAL: f64 = 1e-9;
+
 /// Which way is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worse {
@@ -127,6 +130,11 @@ impl Pair {
         if a == b { 1.0 } else { b / a }
     }
 
+    /// Whether they differ by no more than sums in another order do.
+    pub(super) fn is_equal(&self) -> bool {
+        (self.ratio() - 1.0).abs() < EQUAL
+    }
+
     /// How far samples scatter the ratio.
     pub(super) fn spread(&self) -> Option<f64> {
         let (a, b) = (self.a.deviation?, self.b.deviation?);
@@ -136,6 +144,7 @@ impl Pair {
     /// Whether the second is worse by more than `threshold`, 0.05 for 5 %.
     pub(super) fn is_over(&self, threshold: f64) -> bool {
         match Worse::of(&self.name) {
+            _ if self.is_equal() => false,
             Worse::Larger => self.ratio() > 1.0 + threshold,
             Worse::Smaller => self.ratio().recip() > 1.0 + threshold,
             Worse::Neither => false,
@@ -204,5 +213,7 @@ mod tests {
         assert!(!over("intra_excess", 0.001, 0.002) && over("intra_excess", 0.0, 0.1));
         assert!(over("moved_bytes", 0.0, 1.0) && !over("moved_bytes", 0.0, 0.0));
         assert!(!over("tiles", 1.0, 9.0));
+        let summed = pair("port_us", json!(0.1 + 0.2), json!(0.3));
+        assert!(summed.is_equal() && !summed.is_over(0.0) && summed.a != summed.b);
     }
 }

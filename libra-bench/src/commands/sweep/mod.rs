@@ -19,7 +19,7 @@ use crate::cli::{
 };
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::measure::{Corpus, Source, SweepOptions, VERIFIED_EVERY, combination};
+use crate::measure::{Source, SweepOptions, VERIFIED_EVERY, combination};
 use crate::preset::Settings;
 use crate::report::Report;
 
@@ -86,7 +86,6 @@ struct Sweep<'a> {
 impl Sweep<'_> {
     /// Fills in the cases that are missing, in order, until the user asks for an end.
     fn measure(&self, cases: &mut [Option<Value>]) -> Result<(), Failure> {
-        let corpus = Corpus::new(&self.source, &self.base)?;
         let placements = match self.options.beside {
             Beside::None => 1,
             Beside::Paper => 2,
@@ -98,7 +97,7 @@ impl Sweep<'_> {
             sum.saturating_add(pools(one).saturating_mul(self.options.windows))
         });
         let progress = self.context.progress("planned", steps);
-        let mut saved = Instant::now();
+        let (mut saved, mut few) = (Instant::now(), None);
         for (index, one) in self.combinations.iter().enumerate() {
             if interrupt::requested() {
                 break;
@@ -108,16 +107,12 @@ impl Sweep<'_> {
             }
             let step = || progress.step();
             let (settings, shapes) = (&one.settings, &one.shapes);
-            let Some(case) = combination(&corpus, settings, shapes, &self.options, step)? else {
+            let Some(case) = combination(&self.source, settings, shapes, &self.options, step)?
+            else {
                 break;
             };
-            let asked = self.options.windows;
-            if case.windows() < asked && !case.is_partial() {
-                self.context.warn(&format!(
-                    "{}: {asked} windows asked for, the corpus has {}",
-                    one.name,
-                    case.windows()
-                ));
+            if !case.is_partial() {
+                self.warn_of_few(&mut few, one, case.windows());
             }
             let mut value = one.json();
             value.extend(case.json());
@@ -131,6 +126,21 @@ impl Sweep<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says that there are fewer windows than were asked for, once for combinations in a row that have as many.
+    fn warn_of_few(&self, few: &mut Option<u64>, one: &Combination, windows: u64) {
+        let asked = self.options.windows;
+        if windows < asked && *few != Some(windows) {
+            let of = match one.name.as_str() {
+                "-" => String::new(),
+                name => format!("{name}: "),
+            };
+            self.context.warn(&format!(
+                "{of}{asked} windows asked for, the corpus has {windows}"
+            ));
+            *few = Some(windows);
+        }
     }
 
     /// Of what is done.

@@ -10,10 +10,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
-use super::{Effort, Point, Published, published};
+use super::draw::{Method, Subject};
+use super::{Effort, Point};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::plot::{Axes, Axis, Mark, Panel, Series};
+use crate::plot::{Mark, Panel};
 use crate::workload::{Distribution, Packed, Packer, WindowOptions, stats};
 
 /// A corpus of the paper, and what stands for it.
@@ -70,43 +71,19 @@ pub(super) enum Grouping {
 }
 
 impl Grouping {
-    pub(super) const fn name(self) -> &'static str {
+    /// As it is named and drawn.
+    pub(super) fn method(self) -> Method {
+        let dashed = |name, label, colour| Method {
+            mark: Mark::Dashed,
+            ..Method::new(name, label, colour)
+        };
         match self {
-            Self::Arrival => "arrival",
-            Self::Random => "random",
-            Self::Estimate => "estimate",
-            Self::Paper => "vrsp",
-            Self::Certified => "certified",
-            Self::Bound => "bound",
-        }
-    }
-
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Arrival => "arrival order",
-            Self::Random => "random order",
-            Self::Estimate => "estimate (eq. 2)",
-            Self::Paper => "VRSP",
-            Self::Certified => "certified VRSP",
-            Self::Bound => "no grouping goes below",
-        }
-    }
-
-    const fn colour(self) -> usize {
-        match self {
-            Self::Arrival => 6,
-            Self::Random => 0,
-            Self::Estimate => 4,
-            Self::Paper => 1,
-            Self::Certified => 2,
-            Self::Bound => 5,
-        }
-    }
-
-    const fn mark(self) -> Mark {
-        match self {
-            Self::Estimate | Self::Bound => Mark::Dashed,
-            _ => Mark::Line,
+            Self::Arrival => Method::new("arrival", "arrival order", 6),
+            Self::Random => Method::new("random", "random order", 0),
+            Self::Estimate => dashed("estimate", "estimate (eq. 2)", 4),
+            Self::Paper => Method::new("vrsp", "VRSP", 1),
+            Self::Certified => Method::new("certified", "certified VRSP", 2),
+            Self::Bound => dashed("bound", "no grouping goes below", 5),
         }
     }
 
@@ -220,7 +197,7 @@ impl Corpus {
                     windows.par_iter().enumerate().map(one).collect();
                 points.push(Point {
                     corpus: self.name,
-                    method: grouping.name(),
+                    method: grouping.method().name,
                     at: setting.at.clone(),
                     quantity: QUANTITY,
                     value: mean(&values?),
@@ -251,56 +228,18 @@ impl Corpus {
         settings: &[Setting],
         x: &str,
     ) -> Panel {
-        let place = |at: &str| {
-            settings
-                .iter()
-                .position(|one| one.at == at)
-                .map(|nth| nth as f64)
+        let ats: Vec<String> = settings.iter().map(|setting| setting.at.clone()).collect();
+        let methods: Vec<Method> = groupings.iter().map(|grouping| grouping.method()).collect();
+        let subject = Subject {
+            figure,
+            corpus: self.name,
+            quantity: QUANTITY,
+            title: self.label,
+            ats: &ats,
+            methods: &methods,
+            points,
         };
-        let ours = |grouping: &Grouping| {
-            let of = points
-                .iter()
-                .filter(|point| (point.corpus, point.method) == (self.name, grouping.name()));
-            Series {
-                name: grouping.label().to_owned(),
-                colour: grouping.colour(),
-                mark: grouping.mark(),
-                points: of
-                    .filter_map(|point| Some((place(&point.at)?, point.value)))
-                    .collect(),
-            }
-        };
-        let papers = |grouping: &Grouping| {
-            let of =
-                |paper: &Published| paper.corpus == self.name && paper.method == grouping.name();
-            let of = published(figure).filter(of);
-            let points: Vec<(f64, f64)> = of
-                .filter_map(|paper| Some((place(&paper.at)?, paper.value)))
-                .collect();
-            (!points.is_empty()).then(|| Series {
-                name: format!("{} (paper)", grouping.label()),
-                colour: grouping.colour(),
-                mark: Mark::Published,
-                points,
-            })
-        };
-        let mut series: Vec<Series> = groupings.iter().map(ours).collect();
-        series.extend(groupings.iter().filter_map(papers));
-        let values = series
-            .iter()
-            .flat_map(|series| &series.points)
-            .map(|&(_, y)| y);
-        let y = Axis::log("R - 1", values);
-        let names = settings.iter().map(|setting| {
-            let value = setting.at.split_once('=').map(|(_, value)| value);
-            value.unwrap_or(&setting.at).to_owned()
-        });
-        Panel::Axes(Axes {
-            title: self.label.to_owned(),
-            x: Axis::names(x, names),
-            y,
-            series,
-        })
+        subject.lines(x, "R - 1", true)
     }
 }
 
@@ -372,7 +311,8 @@ mod tests {
                 .expect("not interrupted");
             for at in settings.iter().map(|setting| &setting.at) {
                 let value = |grouping: Grouping| {
-                    let is = |point: &&Point| point.at == *at && point.method == grouping.name();
+                    let is =
+                        |point: &&Point| point.at == *at && point.method == grouping.method().name;
                     points.iter().find(is).expect("measured").value
                 };
                 let [bound, certified, paper] =

@@ -8,13 +8,20 @@ use super::parts::figures;
 use super::{Document, Section};
 use crate::plot::{Figure, Panel, Span, SpanKind, Timeline};
 
-/// Lanes that are drawn.
-const LANES_MAX: usize = 48;
-/// Events that are drawn.
-const SPANS_MAX: usize = 4000;
+/// Groups of processes that are drawn, as one method or pass.
+const PANELS_MAX: usize = 4;
+/// Lanes of a group that are drawn.
+const LANES_MAX: usize = 32;
+/// Events of a group that are drawn.
+const SPANS_MAX: usize = 2000;
 
 /// Process and thread.
 type Lane = (u64, u64);
+/// Events of lanes, and what lanes are called.
+#[derive(Default)]
+struct Group {
+    lanes: BTreeMap<Lane, Vec<Span>>,
+}
 
 pub(super) fn section(documents: &[Document]) -> Section {
     let drawn: Vec<Figure> = documents
@@ -35,65 +42,88 @@ pub(super) fn section(documents: &[Document]) -> Section {
 
 fn draw(nth: usize, document: &Document) -> Option<Figure> {
     let events = document.value["traceEvents"].as_array()?;
-    let mut names: BTreeMap<Lane, String> = BTreeMap::new();
-    let mut lanes: BTreeMap<Lane, Vec<Span>> = BTreeMap::new();
-    let (mut drawn, mut left_out) = (0, 0);
-    for event in events {
-        let lane = (
-            event["pid"].as_u64().unwrap_or(0),
-            event["tid"].as_u64().unwrap_or(0),
-        );
-        match event["ph"].as_str() {
-            Some("M") if event["name"] == "thread_name" => {
-                names.extend(
-                    event["args"]["name"]
-                        .as_str()
-                        .map(|name| (lane, name.to_owned())),
-                );
-            }
-            Some("X") => {
-                let Some(span) = span(event) else { continue };
-                let is_known = lanes.contains_key(&lane);
-                if drawn == SPANS_MAX || !is_known && lanes.len() == LANES_MAX {
-                    left_out += 1;
-                    continue;
-                }
-                drawn += 1;
-                lanes.entry(lane).or_default().push(span);
-            }
+    let (mut processes, mut threads) = (BTreeMap::new(), BTreeMap::new());
+    for event in events.iter().filter(|event| event["ph"] == "M") {
+        let Some(name) = event["args"]["name"].as_str() else {
+            continue;
+        };
+        match event["name"].as_str() {
+            Some("process_name") => drop(processes.insert(lane(event).0, name)),
+            Some("thread_name") => drop(threads.insert(lane(event), name)),
             _ => {}
         }
     }
-    if lanes.is_empty() {
-        return None;
-    }
-    let name = |lane: &Lane| {
-        names
-            .get(lane)
-            .cloned()
-            .unwrap_or_else(|| format!("{}.{}", lane.0, lane.1))
+    // Nodes of one method are processes whose names differ after the colon alone.
+    let title = |process: u64| {
+        processes
+            .get(&process)
+            .map_or("workers", |name| name.split(": ").next().unwrap_or(name))
     };
-    Some(Figure {
-        id: format!("timeline-{nth}"),
-        title: format!("What each worker did when: {}", document.name),
-        description: format!(
-            "{drawn} events of {} lanes over time: attention, waiting and messages.{}",
-            lanes.len(),
-            if left_out > 0 {
-                format!(" {left_out} more are in the file.")
-            } else {
-                String::new()
-            }
-        ),
-        panels: vec![Panel::Timeline(Timeline {
-            title: "one layer".to_owned(),
+    let mut groups: BTreeMap<&str, Group> = BTreeMap::new();
+    for event in events.iter().filter(|event| event["ph"] == "X") {
+        let lane = lane(event);
+        let group = groups.entry(title(lane.0)).or_default();
+        group.lanes.entry(lane).or_default().extend(span(event));
+    }
+    groups.retain(|_, group| group.lanes.values().any(|spans| !spans.is_empty()));
+    let of = groups.values().map(Group::events).sum::<usize>();
+    let mut drawn = 0;
+    let mut panels = Vec::new();
+    for (title, group) in groups.into_iter().take(PANELS_MAX) {
+        let lanes = group.most_telling();
+        drawn += lanes.iter().map(|(_, spans)| spans.len()).sum::<usize>();
+        let name = |(process, thread): Lane| match threads.get(&(process, thread)) {
+            Some(name) => (*name).to_owned(),
+            None => format!("{process}.{thread}"),
+        };
+        panels.push(Panel::Timeline(Timeline {
+            title: title.to_owned(),
             unit: "µs",
             lanes: lanes
                 .into_iter()
-                .map(|(lane, spans)| (name(&lane), spans))
+                .map(|(lane, spans)| (name(lane), spans))
                 .collect(),
-        })],
+        }));
+    }
+    let left_out = match of - drawn {
+        0 => String::new(),
+        more => format!(" {more} more events are in the file."),
+    };
+    (drawn > 0).then(|| Figure {
+        id: format!("timeline-{nth}"),
+        title: format!("What each worker did when: {}", document.name),
+        description: format!(
+            "{drawn} events over time: attention, waiting and messages.{left_out}"
+        ),
+        panels,
     })
+}
+
+impl Group {
+    fn events(&self) -> usize {
+        self.lanes.values().map(Vec::len).sum()
+    }
+
+    /// Lanes that compute or wait, others where there is room.
+    fn most_telling(self) -> Vec<(Lane, Vec<Span>)> {
+        let tells = |spans: &[Span]| spans.iter().any(|span| span.kind != SpanKind::Transfer);
+        let (first, rest): (Vec<_>, Vec<_>) =
+            self.lanes.into_iter().partition(|(_, spans)| tells(spans));
+        let mut chosen: Vec<(Lane, Vec<Span>)> =
+            first.into_iter().chain(rest).take(LANES_MAX).collect();
+        chosen.sort_by_key(|&(lane, _)| lane);
+        let mut room = SPANS_MAX;
+        for (_, spans) in &mut chosen {
+            spans.truncate(room);
+            room -= spans.len();
+        }
+        chosen
+    }
+}
+
+fn lane(event: &Value) -> Lane {
+    let number = |field: &str| event[field].as_u64().unwrap_or(0);
+    (number("pid"), number("tid"))
 }
 
 /// A complete event: times in microseconds.

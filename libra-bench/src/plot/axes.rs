@@ -52,7 +52,7 @@ pub(crate) enum Mark {
 }
 
 const TOP: f64 = 30.0;
-const LEFT: f64 = 64.0;
+const LEFT: f64 = 72.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const PLOT_HEIGHT: f64 = 230.0;
 const BOTTOM: f64 = TOP + PLOT_HEIGHT;

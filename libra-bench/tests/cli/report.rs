@@ -206,3 +206,34 @@ fn the_details_of_a_pool_add_up_to_its_case_and_stay_small() {
         );
     }
 }
+
+#[test]
+fn a_trace_of_two_methods_has_a_panel_for_each_and_lanes_that_compute_before_others() {
+    let mut events = Vec::new();
+    for (method, name) in ["ulysses", "libra"].into_iter().enumerate() {
+        events.push(format!(r#"{{"ph":"M","name":"process_name","pid":{method},"args":{{"name":"{name}: node 0"}}}}"#));
+        for thread in 0..100 {
+            let what = if thread < 90 { "node out" } else { "compute" };
+            events.push(format!(
+                r#"{{"ph":"M","name":"thread_name","pid":{method},"tid":{thread},"args":{{"name":"w{thread} {what}"}}}}"#
+            ));
+            events.push(format!(r#"{{"ph":"X","name":"{what} 0","pid":{method},"tid":{thread},"ts":{thread},"dur":5}}"#));
+        }
+    }
+    let (_, page) = page(&[(
+        "trace.json",
+        &format!(r#"{{"traceEvents":[{}]}}"#, events.join(",")),
+    )]);
+    for panel in ["libra</title>", "ulysses</title>"] {
+        assert_eq!(
+            page.matches(&format!("What each worker did when: trace.json: {panel}"))
+                .count(),
+            1
+        );
+    }
+    assert_eq!(page.matches("attention, compute 0: ").count(), 20);
+    assert_eq!(page.matches("messages, node out 0: ").count(), 44);
+    assert!(page.contains(
+        "64 events over time: attention, waiting and messages. 136 more events are in the file."
+    ));
+}

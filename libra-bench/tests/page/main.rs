@@ -72,30 +72,74 @@ fn texts(value: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Addresses that were asked for.
+fn requests(browser: &Browser) -> Vec<String> {
+    let events = browser.events("Network.requestWillBeSent").into_iter();
+    let url = |event: &Value| {
+        event["params"]["request"]["url"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    events.filter_map(url).collect()
+}
+
+/// What the console says.
+fn complaints(browser: &Browser) -> Vec<String> {
+    let kinds = [
+        "Runtime.consoleAPICalled",
+        "Runtime.exceptionThrown",
+        "Log.entryAdded",
+    ];
+    let events = kinds.iter().flat_map(|kind| browser.events(kind));
+    events.map(Value::to_string).collect()
+}
+
+/// Widths of page and window; figures, and those that do not show.
+fn measures(browser: &mut Browser) -> Value {
+    browser.evaluate(
+        "(() => { const boxes = [...document.querySelectorAll('svg.plot')].map(svg => svg.getBoundingClientRect());
+          return { wide: document.documentElement.scrollWidth, window: innerWidth, count: boxes.length,
+                   hidden: boxes.filter(box => box.width < 200 || box.height < 50).length }; })()",
+    )
+}
+
+#[test]
+#[ignore = "needs chromium: cargo xtask ci --only report"]
+fn a_page_that_does_everything_wrong_is_found_out() {
+    let mut browser = Browser::start();
+    browser.size(WIDTHS[0], 800);
+    browser.open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/canary.html"));
+    assert!(
+        requests(&browser)
+            .iter()
+            .any(|url| url.starts_with("http:"))
+    );
+    let complaints = complaints(&browser).concat();
+    assert!(
+        complaints.contains("noise") && complaints.contains("undefined_function"),
+        "{complaints}"
+    );
+    let found = measures(&mut browser);
+    assert!(found["wide"].as_u64() > found["window"].as_u64(), "{found}");
+    assert_eq!(
+        (found["count"].as_u64(), found["hidden"].as_u64()),
+        (Some(1), Some(1))
+    );
+    let faint = texts(&browser.evaluate(include_str!("contrast.js"))["faint"]);
+    assert_eq!(faint, ["2.85 P: faint text"]);
+}
+
 #[test]
 #[ignore = "needs chromium: cargo xtask ci --only report"]
 fn the_page_asks_for_nothing_but_itself_and_nothing_goes_wrong() {
     let browser = opened();
-    let requests = browser.events("Network.requestWillBeSent");
+    let requests = requests(&browser);
     assert_eq!(requests.len(), 1, "{requests:?}");
-    let url = requests[0]["params"]["request"]["url"]
-        .as_str()
-        .expect("a text");
     assert!(
-        url.starts_with("file://") && url.ends_with("page.html"),
-        "{url}"
+        requests[0].starts_with("file://") && requests[0].ends_with("page.html"),
+        "{requests:?}"
     );
-    for event in [
-        "Runtime.consoleAPICalled",
-        "Runtime.exceptionThrown",
-        "Log.entryAdded",
-    ] {
-        assert!(
-            browser.events(event).is_empty(),
-            "{:?}",
-            browser.events(event)
-        );
-    }
+    assert_eq!(complaints(&browser), [""; 0]);
 }
 
 #[test]
@@ -104,11 +148,7 @@ fn every_figure_shows_and_the_page_fits_at_any_width() {
     let mut browser = opened();
     for width in WIDTHS {
         browser.size(width, 800);
-        let found = browser.evaluate(
-            "(() => { const boxes = [...document.querySelectorAll('svg.plot')].map(svg => svg.getBoundingClientRect());
-              return { wide: document.documentElement.scrollWidth, window: innerWidth, count: boxes.length,
-                       hidden: boxes.filter(box => box.width < 200 || box.height < 50).length }; })()",
-        );
+        let found = measures(&mut browser);
         assert_eq!(found["window"], width);
         assert!(
             found["wide"].as_u64() <= found["window"].as_u64(),

@@ -17,7 +17,6 @@ mod measured;
 mod preset;
 mod progress;
 mod report;
-#[allow(dead_code)]
 mod simulate;
 mod store;
 

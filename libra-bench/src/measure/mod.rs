@@ -7,6 +7,7 @@ mod reference;
 mod source;
 mod summary;
 mod sweep;
+mod timeline;
 mod window;
 
 pub(crate) use execute::{Exact, ExecuteOptions, MethodCase, execute, least};
@@ -14,4 +15,5 @@ pub(crate) use pool::{Pool, scaled_pool, ulysses_config, ulysses_heads};
 pub(crate) use source::{Source, packed_windows, windows};
 pub(crate) use summary::Summary;
 pub(crate) use sweep::{SweepCase, combination};
+pub(crate) use timeline::add_timeline;
 pub(crate) use window::{AdaptiveCase, Inter, PoolCase, WindowPlan, Windows};

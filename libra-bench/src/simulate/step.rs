@@ -63,9 +63,8 @@ impl WindowTimes {
             let slowest = |at_once: &Vec<u64>| at_once.iter().copied().max().unwrap_or(0);
             by_replica(of).iter().map(slowest).collect()
         };
-        let microbatches: Vec<Vec<Task>> = (by_ga.values())
-            .map(|groups| groups.iter().map(|group| shape.task(group)).collect())
-            .collect();
+        let microbatches: Vec<Vec<Task>> =
+            by_ga.values().map(|groups| shape.tasks(groups)).collect();
         let finish = pipeline::finish_ns(shape.stages, shape.replicas, &microbatches);
         let sync_ns = (shape.model.sync_ms * 1e6).round() as u64;
         let mut passes = [PassTimes::default(), PassTimes::default()];
@@ -87,6 +86,24 @@ impl WindowTimes {
 }
 
 impl StepShape<'_> {
+    /// A microbatch: one task where replicas keep in step.
+    fn tasks(&self, groups: &[&GroupTimes]) -> Vec<Task> {
+        let tasks: Vec<Task> = groups.iter().map(|group| self.task(group)).collect();
+        if !self.model.lockstep {
+            return tasks;
+        }
+        let slowest = |of: fn(&Task) -> u64| {
+            let tasks = tasks.iter().map(|task| (task.replicas.clone(), of(task)));
+            let all = pipeline::side_by_side_ns(self.replicas, tasks);
+            all.into_iter().max().unwrap_or(0)
+        };
+        vec![Task {
+            replicas: 0..self.replicas,
+            forward_ns: slowest(|task| task.forward_ns),
+            backward_ns: slowest(|task| task.backward_ns),
+        }]
+    }
+
     /// A stage has as many layers as the fullest one.
     fn task(&self, group: &GroupTimes) -> Task {
         let layers = u64::from(self.model.layers.div_ceil(self.stages));
@@ -149,8 +166,11 @@ pub(crate) struct MethodTimes {
     pub(crate) speedup_mean: Option<f64>,
     /// Worst straggler, likewise.
     pub(crate) speedup_max: Option<f64>,
-    /// Attention forward, mean of all replicas over the slowest: speed at DP replicas over one's, over DP.
+    /// Attention forward, mean of all replicas over the slowest at each GA index: speed at DP replicas over one's, over
+    /// DP, where replicas keep in step.
     pub(crate) dp_efficiency: f64,
+    /// Likewise where they wait for each other at the end of a step.
+    pub(crate) dp_step_efficiency: f64,
     /// As forward.
     pub(crate) straggler_backward_ms_mean: f64,
     /// As forward.
@@ -200,6 +220,10 @@ impl MethodTimes {
         let all = |of: fn(&WindowTimes) -> &Vec<u64>| -> Vec<u64> {
             windows.iter().flat_map(|w| of(w).iter().copied()).collect()
         };
+        let sums: Vec<u64> = windows
+            .iter()
+            .flat_map(|window| sum_by_replica(&window.replica_ns, replicas))
+            .collect();
         let (forward, backward) = (all(|w| &w.forward_ns), all(|w| &w.backward_ns));
         let steps: Vec<u64> = windows.iter().map(|w| w.step_ns).collect();
         let mut passes = [PassTimes::default(), PassTimes::default()];
@@ -226,6 +250,7 @@ impl MethodTimes {
             speedup_mean: base.and_then(|base| over(base.straggler_ms_mean, mean)),
             speedup_max: base.and_then(|base| over(base.straggler_ms_max, max)),
             dp_efficiency: dp_efficiency(&all(|w| &w.replica_ns), replicas),
+            dp_step_efficiency: dp_efficiency(&sums, replicas),
             straggler_backward_ms_mean: mean_ms(&backward),
             straggler_backward_ms_max: max_ms(&backward),
             compute_backward_ms_mean: after.mean_ms(after.compute_ns),
@@ -258,6 +283,17 @@ pub(crate) fn dp_efficiency(times_ns: &[u64], dp: usize) -> f64 {
         return 1.0;
     }
     total as f64 / (waited as f64 * dp as f64)
+}
+
+/// Of times by GA index and replica.
+fn sum_by_replica(times_ns: &[u64], replicas: usize) -> Vec<u64> {
+    let mut sums = vec![0; replicas];
+    for at_once in times_ns.chunks(replicas) {
+        for (sum, time) in sums.iter_mut().zip(at_once) {
+            *sum += time;
+        }
+    }
+    sums
 }
 
 fn mean_ms(times_ns: &[u64]) -> f64 {

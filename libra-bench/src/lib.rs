@@ -20,7 +20,6 @@ mod plot;
 mod preset;
 mod progress;
 mod report;
-#[allow(dead_code)]
 mod simulate;
 mod store;
 

@@ -210,6 +210,9 @@ pub(crate) struct MeasureArgs {
     /// Longest wait for a peer
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub(crate) timeout: Duration,
+    /// Write the last run's timeline, as Chrome trace events
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 impl MeasureArgs {

@@ -8,10 +8,12 @@ use crate::cli::{ClusterArgs, Dtype, MeasureArgs, PlanArgs, WorkloadArgs};
 use crate::exit;
 use crate::failure::Failure;
 use crate::measure::{
-    Exact, ExecuteOptions, MethodCase, Pool, Source, WindowPlan, execute, least, scaled_pool,
+    Exact, ExecuteOptions, MethodCase, Pool, Source, WindowPlan, add_timeline, execute, least,
+    scaled_pool,
 };
 use crate::preset::{Settings, Shapes};
 use crate::report::{Column, Report, Table};
+use crate::simulate::trace::TraceEvents;
 use crate::units::format_bytes;
 
 /// Mean computing time of a worker below which times and work were seen to part: with 1 to 6 ms, the busiest worker's
@@ -46,6 +48,14 @@ pub(super) fn run(
     report.note(format!("lengths {}", execution.source.name()));
     report.note("");
     let cases = execution.run(context, &window, &mut None, &mut report)?;
+    if let Some(path) = &measure.trace {
+        let mut trace = TraceEvents::default();
+        for case in &cases {
+            let gpus_per_node = execution.settings.gpus_per_node;
+            add_timeline(&mut trace, case.method, &case.last, gpus_per_node);
+        }
+        super::simulate::write_trace(path, &trace.text())?;
+    }
     report.reproduce(report.reproduce.clone());
     let code = verdict(context, &cases);
     Ok((report, code))
@@ -303,5 +313,6 @@ pub(super) fn default_measure(dtype: Dtype, scale: u32) -> MeasureArgs {
         runs: None,
         warmup: None,
         timeout: std::time::Duration::from_secs(600),
+        trace: None,
     }
 }

@@ -69,6 +69,9 @@ pub(crate) struct MethodCase {
     pub(crate) wrong: u64,
     /// Where they are.
     pub(crate) wrong_in: Dissent,
+    /// The last run of every worker.
+    #[serde(skip)]
+    pub(crate) last: Vec<WorkerRun>,
 }
 
 /// Inputs and results in f64 by attention without a plan: the same for every precision of one pool.
@@ -164,6 +167,7 @@ where
         }
         if run >= options.warmup {
             note_run(&mut case, &workers);
+            case.last = workers;
         }
     }
     if case.forward_ns.is_empty() {
@@ -224,6 +228,7 @@ fn new_case(method: &Method, dtype: Dtype, reference_abs_error: f64) -> MethodCa
         reference_abs_error,
         wrong: 0,
         wrong_in: Dissent::default(),
+        last: Vec::new(),
     }
 }
 

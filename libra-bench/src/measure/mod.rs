@@ -10,6 +10,7 @@ mod running;
 mod source;
 mod summary;
 mod sweep;
+mod timeline;
 mod window;
 
 pub(crate) use detail::Detail;
@@ -19,4 +20,5 @@ pub(crate) use pool_case::{AdaptiveCase, PoolCase};
 pub(crate) use source::{Source, packed_windows, windows};
 pub(crate) use summary::Summary;
 pub(crate) use sweep::{SweepOptions, VERIFIED_EVERY, combination};
+pub(crate) use timeline::add_timeline;
 pub(crate) use window::{Inter, WindowPlan, Windows};

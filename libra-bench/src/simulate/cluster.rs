@@ -129,6 +129,9 @@ pub(crate) struct ModelSection {
     pub(crate) linear_us_per_token: f64,
     /// Of gradients, once a step.
     pub(crate) sync_ms: f64,
+    /// Whether replicas gather parameters layer by layer (FSDP, ZeRO 3), so that none begins a microbatch before the
+    /// others; else they wait for each other at the end of the step.
+    pub(crate) lockstep: bool,
 }
 
 impl Default for NetworkSection {
@@ -149,6 +152,7 @@ impl Default for ModelSection {
             layers: 1,
             linear_us_per_token: 0.0,
             sync_ms: 0.0,
+            lockstep: false,
         }
     }
 }

@@ -22,8 +22,6 @@ pub(crate) enum Class {
 impl Class {
     /// Number of classes.
     pub(crate) const COUNT: usize = 4;
-    /// Names in reports.
-    pub(crate) const NAMES: [&str; Self::COUNT] = ["node", "rail", "spine", "pod"];
 }
 
 /// Something that sends or takes in one message after the other.

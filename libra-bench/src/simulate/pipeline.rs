@@ -84,20 +84,24 @@ fn order(depth: usize, count: usize) -> Vec<Operation> {
 /// Tasks in order, each when all its replicas are there.
 fn run(now: &mut [u64], tasks: &[Task], time_ns: impl Fn(&Task) -> u64) {
     for task in tasks {
-        let own = &mut now[task.replicas.start as usize..task.replicas.end as usize];
-        let begin_ns = own.iter().copied().max().unwrap_or(0);
-        own.fill(begin_ns + time_ns(task));
+        begin_together(now, &task.replicas, time_ns(task));
     }
 }
 
-/// How long a group of tasks that run side by side, or one after the other where they share replicas, keeps the
-/// replicas waiting.
-pub(crate) fn side_by_side_ns(replicas: u32, tasks: &[(Range<u32>, u64)]) -> u64 {
+/// When each replica is done with tasks that run side by side, or one after the other where they share replicas.
+pub(crate) fn side_by_side_ns(
+    replicas: u32,
+    tasks: impl IntoIterator<Item = (Range<u32>, u64)>,
+) -> Vec<u64> {
     let mut now = vec![0; replicas as usize];
     for (range, time_ns) in tasks {
-        let own = &mut now[range.start as usize..range.end as usize];
-        let begin_ns = own.iter().copied().max().unwrap_or(0);
-        own.fill(begin_ns + time_ns);
+        begin_together(&mut now, &range, time_ns);
     }
-    now.into_iter().max().unwrap_or(0)
+    now
+}
+
+fn begin_together(now: &mut [u64], replicas: &Range<u32>, time_ns: u64) {
+    let own = &mut now[replicas.start as usize..replicas.end as usize];
+    let begin_ns = own.iter().copied().max().unwrap_or(0);
+    own.fill(begin_ns + time_ns);
 }

@@ -6,7 +6,6 @@ use libra_sched::BackwardMode;
 use serde::Serialize;
 
 use super::cluster::ModelSection;
-use super::fabric::Class;
 use super::group::{GroupTimes, PassTimes};
 use super::pipeline::{self, Task};
 
@@ -19,7 +18,9 @@ pub(crate) struct WindowTimes {
     pub(crate) backward_ns: Vec<u64>,
     /// The busiest port of all groups side by side, forward, by GA index.
     pub(crate) port_ns: Vec<u64>,
-    /// One layer of every group forward, attention and the rest.
+    /// Attention of one layer forward, by GA index and replica.
+    pub(crate) replica_ns: Vec<u64>,
+    /// Likewise with everything else of the layer.
     pub(crate) layer_ns: Vec<u64>,
     /// By direction, all groups.
     pub(crate) passes: [PassTimes; 2],
@@ -49,19 +50,21 @@ impl WindowTimes {
         for group in groups {
             by_ga.entry(group.ga).or_default().push(group);
         }
-        let slowest = |of: fn(&GroupTimes) -> u64| {
+        let by_replica = |of: fn(&GroupTimes) -> u64| -> Vec<Vec<u64>> {
             let at_once = |groups: &Vec<&GroupTimes>| {
-                let tasks: Vec<_> = groups
+                let tasks = groups
                     .iter()
-                    .map(|group| (group.replicas.clone(), of(group)))
-                    .collect();
-                pipeline::side_by_side_ns(shape.replicas, &tasks)
+                    .map(|group| (group.replicas.clone(), of(group)));
+                pipeline::side_by_side_ns(shape.replicas, tasks)
             };
             by_ga.values().map(at_once).collect()
         };
-        let microbatches: Vec<Vec<Task>> = (by_ga.values())
-            .map(|groups| groups.iter().map(|group| shape.task(group)).collect())
-            .collect();
+        let slowest = |of: fn(&GroupTimes) -> u64| -> Vec<u64> {
+            let slowest = |at_once: &Vec<u64>| at_once.iter().copied().max().unwrap_or(0);
+            by_replica(of).iter().map(slowest).collect()
+        };
+        let microbatches: Vec<Vec<Task>> =
+            by_ga.values().map(|groups| shape.tasks(groups)).collect();
         let finish = pipeline::finish_ns(shape.stages, shape.replicas, &microbatches);
         let sync_ns = (shape.model.sync_ms * 1e6).round() as u64;
         let mut passes = [PassTimes::default(), PassTimes::default()];
@@ -73,9 +76,8 @@ impl WindowTimes {
             forward_ns: slowest(|group| group.forward.makespan_ns),
             backward_ns: slowest(|group| group.backward.makespan_ns),
             port_ns: slowest(|group| group.forward.comm_ns_max),
-            layer_ns: (groups.iter())
-                .map(|group| group.forward.makespan_ns + group.linear_ns)
-                .collect(),
+            replica_ns: by_replica(|group| group.forward.makespan_ns).concat(),
+            layer_ns: by_replica(|group| group.forward.makespan_ns + group.linear_ns).concat(),
             passes,
             step_ns: finish.into_iter().max().unwrap_or(0) + sync_ns,
             tokens,
@@ -84,6 +86,24 @@ impl WindowTimes {
 }
 
 impl StepShape<'_> {
+    /// A microbatch: one task where replicas keep in step.
+    fn tasks(&self, groups: &[&GroupTimes]) -> Vec<Task> {
+        let tasks: Vec<Task> = groups.iter().map(|group| self.task(group)).collect();
+        if !self.model.lockstep {
+            return tasks;
+        }
+        let slowest = |of: fn(&Task) -> u64| {
+            let tasks = tasks.iter().map(|task| (task.replicas.clone(), of(task)));
+            let all = pipeline::side_by_side_ns(self.replicas, tasks);
+            all.into_iter().max().unwrap_or(0)
+        };
+        vec![Task {
+            replicas: 0..self.replicas,
+            forward_ns: slowest(|task| task.forward_ns),
+            backward_ns: slowest(|task| task.backward_ns),
+        }]
+    }
+
     /// A stage has as many layers as the fullest one.
     fn task(&self, group: &GroupTimes) -> Task {
         let layers = u64::from(self.model.layers.div_ceil(self.stages));
@@ -146,6 +166,11 @@ pub(crate) struct MethodTimes {
     pub(crate) speedup_mean: Option<f64>,
     /// Worst straggler, likewise.
     pub(crate) speedup_max: Option<f64>,
+    /// Attention forward, mean of all replicas over the slowest at each GA index: speed at DP replicas over one's, over
+    /// DP, where replicas keep in step.
+    pub(crate) dp_efficiency: f64,
+    /// Likewise where they wait for each other at the end of a step.
+    pub(crate) dp_step_efficiency: f64,
     /// As forward.
     pub(crate) straggler_backward_ms_mean: f64,
     /// As forward.
@@ -157,8 +182,8 @@ pub(crate) struct MethodTimes {
     /// As forward.
     pub(crate) exposed_backward_ms_mean: f64,
     /// Sent forward, per window.
-    pub(crate) node_bytes_mean: f64,
-    /// Sent forward, per window.
+    pub(crate) sent_bytes_mean: ByClass,
+    /// Those between nodes.
     pub(crate) cross_node_bytes_mean: f64,
     /// Whole steps: all layers, forward and backward, and the rest of the model.
     pub(crate) step_ms_mean: f64,
@@ -170,22 +195,35 @@ pub(crate) struct MethodTimes {
     pub(crate) straggler_ns: Vec<u64>,
     /// By window.
     pub(crate) step_ns: Vec<u64>,
-    /// One layer of every group of every window forward, attention and the rest: one number a microbatch of a group.
-    #[serde(skip)]
+    /// One layer forward, attention and the rest, by window, GA index and replica.
     pub(crate) layer_ns: Vec<u64>,
 }
 
+/// Bytes by the links that they take.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct ByClass {
+    node: f64,
+    rail: f64,
+    spine: f64,
+    pod: f64,
+}
+
 impl MethodTimes {
-    /// Over at least one window; `base` is Ulysses.
+    /// Over at least one window of `replicas` replicas; `base` is Ulysses.
     pub(crate) fn new(
         method: &str,
         step_equivalent: bool,
+        replicas: usize,
         windows: &[WindowTimes],
         base: Option<&Self>,
     ) -> Self {
         let all = |of: fn(&WindowTimes) -> &Vec<u64>| -> Vec<u64> {
             windows.iter().flat_map(|w| of(w).iter().copied()).collect()
         };
+        let sums: Vec<u64> = windows
+            .iter()
+            .flat_map(|window| sum_by_replica(&window.replica_ns, replicas))
+            .collect();
         let (forward, backward) = (all(|w| &w.forward_ns), all(|w| &w.backward_ns));
         let steps: Vec<u64> = windows.iter().map(|w| w.step_ns).collect();
         let mut passes = [PassTimes::default(), PassTimes::default()];
@@ -195,8 +233,7 @@ impl MethodTimes {
         }
         let [ahead, after] = &passes;
         let count = windows.len().max(1) as f64;
-        let node = ahead.sent_bytes[Class::Node as usize];
-        let cross: u64 = ahead.sent_bytes[Class::Rail as usize..].iter().sum();
+        let [node, rail, spine, pod] = ahead.sent_bytes.map(|bytes| bytes as f64 / count);
         let tokens: f64 = windows.iter().map(|w| w.tokens as f64).sum();
         let (mean, max) = (mean_ms(&forward), max_ms(&forward));
         let over = |of: f64, own: f64| (own > 0.0).then(|| of / own);
@@ -212,13 +249,20 @@ impl MethodTimes {
             exposed_ms_mean: ahead.mean_ms(ahead.exposed_ns),
             speedup_mean: base.and_then(|base| over(base.straggler_ms_mean, mean)),
             speedup_max: base.and_then(|base| over(base.straggler_ms_max, max)),
+            dp_efficiency: dp_efficiency(&all(|w| &w.replica_ns), replicas),
+            dp_step_efficiency: dp_efficiency(&sums, replicas),
             straggler_backward_ms_mean: mean_ms(&backward),
             straggler_backward_ms_max: max_ms(&backward),
             compute_backward_ms_mean: after.mean_ms(after.compute_ns),
             comm_backward_ms_mean: after.mean_ms(after.comm_ns),
             exposed_backward_ms_mean: after.mean_ms(after.exposed_ns),
-            node_bytes_mean: node as f64 / count,
-            cross_node_bytes_mean: cross as f64 / count,
+            sent_bytes_mean: ByClass {
+                node,
+                rail,
+                spine,
+                pod,
+            },
+            cross_node_bytes_mean: rail + spine + pod,
             step_ms_mean: mean_ms(&steps),
             step_ms_max: max_ms(&steps),
             tokens_per_s: tokens / (mean_ms(&steps) * count / 1e3).max(f64::MIN_POSITIVE),
@@ -239,6 +283,17 @@ pub(crate) fn dp_efficiency(times_ns: &[u64], dp: usize) -> f64 {
         return 1.0;
     }
     total as f64 / (waited as f64 * dp as f64)
+}
+
+/// Of times by GA index and replica.
+fn sum_by_replica(times_ns: &[u64], replicas: usize) -> Vec<u64> {
+    let mut sums = vec![0; replicas];
+    for at_once in times_ns.chunks(replicas) {
+        for (sum, time) in sums.iter_mut().zip(at_once) {
+            *sum += time;
+        }
+    }
+    sums
 }
 
 fn mean_ms(times_ns: &[u64]) -> f64 {

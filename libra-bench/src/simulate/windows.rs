@@ -129,7 +129,9 @@ impl<'a> Request<'a> {
 
     fn cases(&self, times: &[Vec<WindowTimes>]) -> Vec<MethodTimes> {
         let case = |method: Method, times, base| {
-            MethodTimes::new(method.name(), method.is_step_equivalent(), times, base)
+            let replicas = self.shapes.window.dp() as usize;
+            let is_equivalent = method.is_step_equivalent();
+            MethodTimes::new(method.name(), is_equivalent, replicas, times, base)
         };
         let all = || self.methods.iter().copied().zip(times);
         let base = all().find(|(method, _)| *method == Method::Ulysses);

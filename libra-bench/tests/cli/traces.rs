@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::run_at;
+
 /// Complete events of named threads, none of negative duration, each thread at one thing at a time, every byte sent also
 /// received.
 pub(super) fn check(trace: &Value) {
@@ -24,7 +26,7 @@ pub(super) fn check(trace: &Value) {
         tracks.entry(track(event)).or_default().push((begin, time));
         let name = event["name"].as_str().expect("text");
         let bytes = event["args"]["bytes"].as_u64().unwrap_or(0);
-        if name.contains(" to ") {
+        if name.contains(" to ") || name.contains(" start ") {
             sent += bytes;
         } else {
             received += bytes;
@@ -38,6 +40,49 @@ pub(super) fn check(trace: &Value) {
             assert!(
                 pair[0].0 + pair[0].1 <= pair[1].0 + 1e-6,
                 "{track:?}: {pair:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_trace_of_a_run_has_the_bytes_of_its_report() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let words = "run linux-6.1 --preset tiny --trace run.json --format json --backward stash";
+    let done = run_at(folder.path(), &words.split(' ').collect::<Vec<_>>());
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+    let report: Value = serde_json::from_str(&done.stdout).expect("JSON");
+    let text = std::fs::read_to_string(folder.path().join("run.json")).expect("written");
+    let trace = serde_json::from_str(&text).expect("JSON");
+    check(&trace);
+    let events = || trace["traceEvents"].as_array().expect("a list").iter();
+    for case in report["cases"].as_array().expect("a list") {
+        let method = case["method"].as_str().expect("text");
+        // Four workers on two nodes.
+        let processes: Vec<&Value> = events()
+            .filter(|event| event["name"] == "process_name")
+            .filter(|event| {
+                event["args"]["name"]
+                    .as_str()
+                    .expect("text")
+                    .starts_with(method)
+            })
+            .map(|event| &event["pid"])
+            .collect();
+        assert_eq!(processes.len(), 2);
+        for (direction, field) in [
+            ("forward start", "moved_bytes"),
+            ("backward start", "backward_moved_bytes"),
+        ] {
+            let bytes: u64 = events()
+                .filter(|event| processes.contains(&&event["pid"]))
+                .filter(|event| event["name"].as_str().expect("text").starts_with(direction))
+                .map(|event| event["args"]["bytes"].as_u64().expect("bytes"))
+                .sum();
+            assert_eq!(
+                bytes,
+                case[field].as_u64().expect("bytes"),
+                "{method} {direction}"
             );
         }
     }

@@ -6,6 +6,7 @@ mod jitter;
 mod kernel;
 mod pipeline;
 mod real;
+mod step;
 mod trace;
 mod twin;
 

@@ -45,11 +45,10 @@ fn replicas_of_one_group_wait_for_each_other() {
 
 #[test]
 fn groups_that_share_replicas_run_one_after_the_other() {
-    assert_eq!(
-        side_by_side_ns(4, &[(0..2, 10), (2..4, 30), (0..2, 15)]),
-        30
-    );
-    assert_eq!(side_by_side_ns(4, &[(0..2, 10), (1..4, 30)]), 40);
+    let apart = [(0..2, 10), (2..4, 30), (0..2, 15)];
+    assert_eq!(side_by_side_ns(4, apart), [25, 25, 30, 30]);
+    let across = [(0..2, 10), (1..4, 30)];
+    assert_eq!(side_by_side_ns(4, across), [10, 40, 40, 40]);
 }
 
 #[test]

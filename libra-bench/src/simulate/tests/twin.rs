@@ -1,5 +1,10 @@
 //! The engine's rules once more, nanosecond by nanosecond, over random programs; and fair sharing beside them.
 
+use libra_exec::lower_all;
+use libra_sched::{
+    BackwardMode, HeadSplit, LayoutKind, PackedLengths, Placer, PlanConfig, Slack, TokenLayout,
+    Topology, plan_pool, reverse,
+};
 use proptest::prelude::*;
 
 use super::super::engine::{WorkerTimes, run};
@@ -248,5 +253,53 @@ proptest! {
         prop_assert!(finish >= busiest && finish <= 2 * busiest + 31);
         let fair = fairly_shared_ns(&all_at_once, &fabric);
         prop_assert!(fair >= busiest as f64 - 1.0 && fair <= 2.0 * busiest as f64);
+    }
+}
+
+/// Heavy and light sequences of several samples, planned by Algorithm 2 and by runs, on four nodes of four.
+#[test]
+fn a_plans_exchange_ends_about_when_it_would_with_fair_sharing() {
+    let sequence = |seed: u64| -> Vec<u64> {
+        let mut left = 4096;
+        let mut lengths = Vec::new();
+        let mut state = seed;
+        while left > 0 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let length = (1u64 << (4 + (state >> 60) % 9)).min(left);
+            lengths.push(length);
+            left -= length;
+        }
+        lengths
+    };
+    let lengths = PackedLengths::new(4096, (0..4).map(sequence)).expect("legal");
+    let layout = TokenLayout::new(LayoutKind::Contiguous, 4, 4096, 4).expect("legal");
+    let topology = Topology::new(4).expect("legal");
+    let text = ROUND
+        .replace("message_us = 0.01", "message_us = 0")
+        .replace("message_us = 0.02", "message_us = 0");
+    let fabric = Fabric::new(&cluster(&text), 0, 16);
+    for placer in [
+        Placer::Paper(Slack::PAPER),
+        Placer::Export(Slack::PAPER, topology),
+    ] {
+        let heads = HeadSplit::new(8, 4, 64, 64, 4, 1).expect("legal");
+        let config = PlanConfig {
+            placer,
+            ..PlanConfig::paper(128)
+        };
+        let plan = plan_pool(&lengths, &layout, &heads, &config).expect("legal");
+        let programs = lower_all(&plan, &reverse::derive(&plan, BackwardMode::Stash));
+        let mut program = Program::forward(&programs);
+        for worker in &mut program.workers {
+            // Dispatch alone.
+            worker.steps = vec![Step::Start(0), Step::Wait(0)];
+            worker.exchanges.truncate(1);
+        }
+        let times = run(&program, &fabric, &vec![Vec::new(); 16], None);
+        let finish = times.iter().map(|times| times.finish_ns).max().unwrap_or(0) as f64;
+        let fair = fairly_shared_ns(&program, &fabric);
+        assert!((finish / fair - 1.0).abs() < 0.15, "{finish} and {fair}");
     }
 }

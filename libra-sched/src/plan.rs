@@ -51,6 +51,11 @@ impl PlanConfig {
             max_recv_bytes: None,
         }
     }
+
+    /// Whether blocks are split and merged: a placer of runs makes its own tiles.
+    const fn cuts_adaptively(&self) -> bool {
+        matches!(self.tiling, Tiling::Adaptive) && !matches!(self.placer, Placer::Export(..))
+    }
 }
 
 /// What was measured on the machines, where it is to decide beside exact work.
@@ -100,11 +105,13 @@ pub struct PoolPlan {
 pub struct Scratch {
     placement: placement::Scratch,
     exchange: exchange::Scratch,
-    runs: Vec<u32>,
     weights: Vec<u64>,
+    /// Of adaptive tiles, before they are copied into the plan.
+    tiles: Vec<ShTile>,
     old_tiles: Vec<ShTile>,
     edges: Vec<u32>,
     open: Vec<usize>,
+    received: Vec<u64>,
 }
 
 /// Plans one pool: cut, place, derive the exchange.
@@ -185,7 +192,7 @@ pub fn plan_pool_measured(
     } else {
         cut_and_place(scratch, &problem, config, measured.costs)?
     };
-    let direct = exchange::derive_with(
+    let exchange = exchange::derive_along(
         &mut scratch.exchange,
         pool,
         layout,
@@ -194,11 +201,19 @@ pub fn plan_pool_measured(
         &placed.workers,
         config.mask,
         config.kv_fetch,
+        config.kv_route,
     )?;
-    let exchange = exchange::route(direct, heads, &tiles, config.kv_route)?;
-    placement::give_back(&mut scratch.placement, placed.loads);
-    let (tiles, lengths, runs) = tiles.into_parts();
-    scratch.runs = runs;
+    let (mut tiles, lengths, runs) = tiles.into_parts();
+    let mut workers = placed.workers;
+    let mut spare_workers = Vec::new();
+    if config.cuts_adaptively() {
+        // They were more before neighbours were merged: the plan gets as much memory as it fills.
+        scratch.tiles = tiles;
+        tiles = scratch.tiles.clone();
+        spare_workers = workers;
+        workers = spare_workers.clone();
+    }
+    placement::give_back(&mut scratch.placement, placed.loads, spare_workers, runs);
     let plan = PoolPlan {
         lengths,
         layout: layout.clone(),
@@ -208,7 +223,7 @@ pub fn plan_pool_measured(
         kv_route: config.kv_route.without_pods(),
         bytes: config.bytes,
         tiles,
-        workers: placed.workers,
+        workers,
         q_chunks: (0..heads.q_heads())
             .map(|head| heads.chunk_of_head(head))
             .collect(),
@@ -218,7 +233,7 @@ pub fn plan_pool_measured(
         exchange,
     };
     if let Some(limit) = config.max_recv_bytes {
-        check_received(&plan, limit)?;
+        check_received(&mut scratch.received, &plan, limit)?;
     }
     Ok(plan)
 }
@@ -231,8 +246,14 @@ fn cut_and_place(
     costs: Option<&CostTable>,
 ) -> Result<(TileSet, Placement), Error> {
     let (pool, layout, heads) = problem.parts();
-    let (runs, block) = (std::mem::take(&mut scratch.runs), config.block_tokens);
-    let mut tiles = tiles::cut_with(runs, pool, layout, heads, config.mask, block)?;
+    let runs = placement::spare_runs(&mut scratch.placement);
+    let memory = if config.cuts_adaptively() {
+        (std::mem::take(&mut scratch.tiles), runs)
+    } else {
+        (Vec::new(), runs)
+    };
+    let block = config.block_tokens;
+    let mut tiles = tiles::cut_with(memory, pool, layout, heads, config.mask, block)?;
     if config.tiling == Tiling::Adaptive {
         split_heavy(scratch, &mut tiles, layout, heads, config)?;
     }
@@ -309,8 +330,9 @@ pub fn granularity(
 }
 
 /// No worker may receive more than `limit` bytes of Q and KV.
-fn check_received(plan: &PoolPlan, limit: u64) -> Result<(), Error> {
-    let mut received = vec![0u64; plan.layout.workers() as usize];
+fn check_received(received: &mut Vec<u64>, plan: &PoolPlan, limit: u64) -> Result<(), Error> {
+    received.clear();
+    received.resize(plan.layout.workers() as usize, 0);
     for m in &plan.exchange.q {
         received[m.dst.index()] += plan.q_bytes(m.tile.index());
     }

@@ -1,12 +1,13 @@
-//! Planning with a used scratch allocates the plan and nothing else.
+//! Planning with a used scratch allocates the plan and nothing else, however it is planned.
 
 mod counting;
 
 use counting::asked;
+use libra_sched::placement::{Speed, Speeds};
 use libra_sched::plan::Scratch;
 use libra_sched::{
-    CostTable, HeadSplit, LayoutKind, Mask, Measured, PackedLengths, PlanConfig, ShTile, Slack,
-    Tiling, TokenLayout, plan_pool_measured,
+    CostTable, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, Measured, PackedLengths, Placer,
+    PlanConfig, ShTile, Slack, Tiling, TokenLayout, Topology, plan_pool_measured,
 };
 
 fn pool() -> PackedLengths {
@@ -24,42 +25,66 @@ fn again(heads: &HeadSplit, config: &PlanConfig, measured: Measured<'_>) -> (usi
         || plan_pool_measured(&mut scratch, &pool, &layout, heads, config, measured).unwrap();
     drop(plan());
     let (plan, _, total) = asked(&mut plan);
-    assert!(!plan.exchange.q.is_empty() && !plan.exchange.kv.is_empty());
+    let stays = config.placer == Placer::Home;
+    assert!(plan.exchange.q.is_empty() == stays && !plan.exchange.kv.is_empty());
     let (_copy, _, of_a_copy) = asked(|| plan.clone());
     // Tiles are counted before they are cut, where every fragment may end within a block.
     let room = (plan.tiles.capacity() - plan.tiles.len()) * size_of::<ShTile>();
     (total, of_a_copy + room)
 }
 
-#[test]
-fn a_used_scratch_leaves_only_the_plan_to_allocate() {
-    let table = CostTable::new(Mask::Causal, &[64], &[2], &[vec![500.0]]).unwrap();
-    let by_time = Measured {
-        costs: Some(&table),
-        speeds: None,
-    };
-    for shards in [2, 8] {
-        let heads = HeadSplit::new(8, 4, 8, 8, shards, 1).unwrap();
-        for measured in [Measured::default(), by_time] {
-            let (total, of_a_copy) = again(&heads, &PlanConfig::paper(256), measured);
-            assert_eq!(total, of_a_copy);
+/// Every placer with every way of fetching, route and tiling.
+fn configs() -> Vec<PlanConfig> {
+    let nodes = Topology::new(3).unwrap();
+    let placers = [
+        Placer::Home,
+        Placer::HeadShard,
+        Placer::Paper(Slack::PAPER),
+        Placer::Export(Slack::PAPER, nodes),
+    ];
+    // A window with sinks is fetched in two ranges.
+    let masks = [Mask::Causal, "window:300,sinks:16".parse().unwrap()];
+    let mut configs = Vec::new();
+    for placer in placers {
+        for kv_fetch in KvFetch::ALL {
+            for kv_route in [KvRoute::Direct, KvRoute::Node(nodes)] {
+                for tiling in [Tiling::Fixed, Tiling::Adaptive] {
+                    configs.extend(masks.map(|mask| PlanConfig {
+                        mask,
+                        tiling,
+                        placer,
+                        kv_fetch,
+                        kv_route,
+                        max_recv_bytes: Some(1 << 40),
+                        ..PlanConfig::paper(1024)
+                    }));
+                }
+            }
         }
     }
+    configs
 }
 
 #[test]
-fn adaptive_tiles_take_little_more() {
-    let config = PlanConfig {
-        tiling: Tiling::Adaptive,
-        placer: libra_sched::Placer::Paper(Slack::PAPER),
-        ..PlanConfig::paper(1024)
-    };
-    let heads = HeadSplit::new(8, 4, 8, 8, 2, 1).unwrap();
-    let (total, of_a_copy) = again(&heads, &config, Measured::default());
-    // The tiles as cut, and what growing to hold their parts asks for.
-    let (fixed, _) = again(&heads, &PlanConfig::paper(1024), Measured::default());
-    assert!(
-        total <= of_a_copy + 2 * fixed,
-        "{total}, {of_a_copy}, {fixed}"
-    );
+fn a_used_scratch_leaves_only_the_plan_to_allocate() {
+    let table = CostTable::new(Mask::Causal, &[64], &[2], &[vec![500.0]]).unwrap();
+    let slow: Speed = "0.5".parse().unwrap();
+    let mut speeds = vec![Speed::NOMINAL; 12];
+    speeds[4] = slow;
+    let speeds = Speeds::new(speeds);
+    for shards in [4, 8] {
+        let heads = HeadSplit::new(8, 4, 8, 8, shards, 1).unwrap();
+        for config in configs() {
+            let runs = matches!(config.placer, Placer::Export(..));
+            for costs in [None, Some(&table)] {
+                for speeds in [None, Some(&speeds)] {
+                    if runs && costs.is_some() {
+                        continue; // They place by exact work alone.
+                    }
+                    let (total, of_a_copy) = again(&heads, &config, Measured { costs, speeds });
+                    assert_eq!(total, of_a_copy, "H {shards}, {config:?}");
+                }
+            }
+        }
+    }
 }

@@ -19,6 +19,7 @@ pub(super) struct Buffers {
     fetched_by: Vec<u32>,
     read: Vec<(u32, u32)>,
     apart: Vec<(usize, u32, u32)>,
+    whole: Vec<KvMove>,
     spans: Vec<(u32, WorkerId)>,
     pub(super) moves: Vec<KvMove>,
 }
@@ -36,6 +37,8 @@ pub(super) struct Fetcher<'a> {
     /// Ranges that neither overlap nor touch the one of their group: group, first token, one past the
     /// last.
     apart: Vec<(usize, u32, u32)>,
+    /// Moves of the destination at hand, as they were before a cut into several.
+    whole: Vec<KvMove>,
     /// Spans that the block at hand reads, and their home for tokens of the block's fragment.
     spans: Vec<(u32, WorkerId)>,
     moves: Vec<KvMove>,
@@ -53,6 +56,7 @@ impl<'a> Fetcher<'a> {
             mut fetched_by,
             mut read,
             apart,
+            whole,
             spans,
             mut moves,
         } = buffers;
@@ -67,6 +71,7 @@ impl<'a> Fetcher<'a> {
             fetched_by,
             read,
             apart,
+            whole,
             spans,
             moves,
         }
@@ -81,6 +86,7 @@ impl<'a> Fetcher<'a> {
             fetched_by: self.fetched_by,
             read: self.read,
             apart: self.apart,
+            whole: self.whole,
             spans: self.spans,
             moves: self.moves,
         }
@@ -198,7 +204,9 @@ impl Fetcher<'_> {
 
     /// As [`Fetcher::trim`] where some group is read in several ranges.
     fn trim_apart(&mut self, begin: usize) {
-        let whole = self.moves.split_off(begin);
+        let mut whole = std::mem::take(&mut self.whole);
+        whole.clear();
+        whole.extend(self.moves.drain(begin..));
         let mut read = std::mem::take(&mut self.apart);
         for kv in &whole {
             let group = self.group(kv);
@@ -215,7 +223,7 @@ impl Fetcher<'_> {
         });
         // Both lists rise by group and then by token.
         let mut next = 0;
-        for kv in whole {
+        for &kv in &whole {
             let group = self.group(&kv);
             while read
                 .get(next)
@@ -232,7 +240,7 @@ impl Fetcher<'_> {
             }
         }
         read.clear();
-        self.apart = read;
+        (self.apart, self.whole) = (read, whole);
     }
 
     /// What the tiles `own` read of each group that the moves from `begin` on bring.

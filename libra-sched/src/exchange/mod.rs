@@ -153,6 +153,7 @@ pub struct ExchangePlan {
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     fetch: fetch::Buffers,
+    relay: relay::Scratch,
     /// Tiles of each worker in id order.
     by_worker: Vec<u32>,
     /// Where each worker's begin.
@@ -187,6 +188,49 @@ pub fn derive(
 /// As [`derive()`].
 #[allow(clippy::too_many_arguments)] // Those of `derive`, and the scratch.
 pub fn derive_with(
+    scratch: &mut Scratch,
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    tiles: &TileSet,
+    workers: &[WorkerId],
+    mask: Mask,
+    fetch: KvFetch,
+) -> Result<ExchangePlan, Error> {
+    let mut plan = find_moves(scratch, pool, layout, heads, tiles, workers, mask, fetch)?;
+    plan.kv = scratch.fetch.moves.clone();
+    Ok(plan)
+}
+
+/// As [`derive_with`] and then [`route`], without the moves in between.
+///
+/// # Errors
+/// As both.
+#[allow(clippy::too_many_arguments)] // Those of `derive_with`, and the route.
+pub(crate) fn derive_along(
+    scratch: &mut Scratch,
+    pool: &PackedLengths,
+    layout: &TokenLayout,
+    heads: &HeadSplit,
+    tiles: &TileSet,
+    workers: &[WorkerId],
+    mask: Mask,
+    fetch: KvFetch,
+    route: KvRoute,
+) -> Result<ExchangePlan, Error> {
+    let mut plan = find_moves(scratch, pool, layout, heads, tiles, workers, mask, fetch)?;
+    let moves = &mut scratch.fetch.moves;
+    if let KvRoute::Node(topology) = route {
+        relay::route_with(&mut scratch.relay, moves, &plan.q, heads, tiles, topology)?;
+        plan.forward = scratch.relay.forward.clone();
+    }
+    plan.kv = moves.clone();
+    Ok(plan)
+}
+
+/// Moves of Q and O; those of KV, each from its home, stay in `scratch`.
+#[allow(clippy::too_many_arguments)] // Those of `derive_with`.
+fn find_moves(
     scratch: &mut Scratch,
     pool: &PackedLengths,
     layout: &TokenLayout,
@@ -239,7 +283,6 @@ pub fn derive_with(
         )?;
     }
     scratch.fetch = fetcher.into_buffers();
-    plan.kv = scratch.fetch.moves.clone();
     Ok(plan)
 }
 

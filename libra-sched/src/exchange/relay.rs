@@ -15,7 +15,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::{ExchangePlan, KvMove, KvRoute};
+use super::{ExchangePlan, KvMove, KvRoute, TileMove};
 use crate::error::{Error, check_limit};
 use crate::heads::HeadSplit;
 use crate::ids::WorkerId;
@@ -49,26 +49,49 @@ pub fn route(
     tiles: &[ShTile],
     route: KvRoute,
 ) -> Result<ExchangePlan, Error> {
-    match route {
-        KvRoute::Direct => Ok(direct),
-        KvRoute::Node(topology) => through_relays(direct, heads, tiles, topology),
+    let mut plan = direct;
+    if let KvRoute::Node(topology) = route {
+        let mut scratch = Scratch::default();
+        route_with(&mut scratch, &mut plan.kv, &plan.q, heads, tiles, topology)?;
+        plan.forward = scratch.forward;
     }
+    Ok(plan)
 }
 
-fn through_relays(
-    mut plan: ExchangePlan,
+/// Memory that the step reuses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scratch {
+    entering: Vec<KvMove>,
+    pieces: Pieces,
+    ports: Vec<u128>,
+    /// What relays send on, of the moves routed last.
+    pub(super) forward: Vec<KvMove>,
+}
+
+/// As [`route`] through nodes: `kv` becomes the first hops, and `scratch` has the forwards.
+pub(super) fn route_with(
+    scratch: &mut Scratch,
+    kv: &mut Vec<KvMove>,
+    q: &[TileMove],
     heads: &HeadSplit,
     tiles: &[ShTile],
     topology: Topology,
-) -> Result<ExchangePlan, Error> {
-    let crosses = |m: &KvMove| topology.crosses_nodes(m.src, m.dst);
-    let mut entering: Vec<KvMove> = plan.kv.extract_if(.., |m| crosses(m)).collect();
+) -> Result<(), Error> {
+    let Scratch {
+        entering,
+        pieces,
+        ports,
+        forward,
+    } = scratch;
+    entering.clear();
+    entering.extend(kv.extract_if(.., |m| topology.crosses_nodes(m.src, m.dst)));
     entering.sort_unstable_by_key(|m| (topology.node(m.dst), m.sample, m.span, m.src, m.start));
     let same = |a: &KvMove, b: &KvMove| {
         (topology.node(a.dst), a.sample, a.span, a.src)
             == (topology.node(b.dst), b.sample, b.span, b.src)
     };
-    let mut pieces = Pieces::default();
+    pieces.list.clear();
+    pieces.readers.clear();
     for moves in entering.chunk_by(same) {
         pieces.cut(moves);
         check_limit(
@@ -77,14 +100,15 @@ fn through_relays(
             MAX_COUNT.into(),
         )?;
     }
-    let mut ports = Ports::new(&plan, heads, tiles, topology);
+    let mut ports = Ports::new(ports, q, heads, tiles, topology);
     pieces.choose_relays(heads, &mut ports);
+    forward.clear();
     for piece in &pieces.list {
-        plan.kv.push(piece.first_hop);
+        kv.push(piece.first_hop);
         for &dst in pieces.readers_of(piece) {
             let src = piece.first_hop.dst;
             if dst != src {
-                plan.forward.push(KvMove {
+                forward.push(KvMove {
                     dst,
                     src,
                     ..piece.first_hop
@@ -92,27 +116,32 @@ fn through_relays(
             }
         }
     }
-    for moves in [&mut plan.kv, &mut plan.forward] {
+    for moves in [kv, forward] {
         moves.sort_unstable();
         join(moves);
         check_limit("number of KV moves", moves.len() as u128, MAX_COUNT.into())?;
     }
-    Ok(plan)
+    Ok(())
 }
 
 /// Elements that have reached each worker over the network.
-struct Ports {
-    received: Vec<u128>,
+struct Ports<'a> {
+    received: &'a mut Vec<u128>,
 }
 
-impl Ports {
+impl<'a> Ports<'a> {
     /// Q that comes from other nodes is there in any case.
-    fn new(plan: &ExchangePlan, heads: &HeadSplit, tiles: &[ShTile], topology: Topology) -> Self {
-        let mut ports = Self {
-            received: Vec::new(),
-        };
+    fn new(
+        received: &'a mut Vec<u128>,
+        q: &[TileMove],
+        heads: &HeadSplit,
+        tiles: &[ShTile],
+        topology: Topology,
+    ) -> Self {
+        received.clear();
+        let mut ports = Self { received };
         let row = u128::from(heads.shard_width()) * u128::from(heads.dim_qk());
-        for m in &plan.q {
+        for m in q {
             if topology.crosses_nodes(m.src, m.dst) {
                 *ports.at(m.dst) += row * u128::from(tiles[m.tile.index()].len());
             }
@@ -129,6 +158,7 @@ impl Ports {
 }
 
 /// Consecutive tokens of one home that the same workers of a node read.
+#[derive(Clone, Debug)]
 struct Piece {
     /// To the first of the readers, until a relay is chosen.
     first_hop: KvMove,
@@ -136,7 +166,7 @@ struct Piece {
     readers: Range<usize>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Pieces {
     list: Vec<Piece>,
     /// Readers of one piece after another, ascending.
@@ -145,6 +175,8 @@ struct Pieces {
     edges: Vec<(u32, bool, WorkerId)>,
     /// Readers of the tokens at hand, ascending.
     reading: Vec<WorkerId>,
+    /// Pieces with several readers, by size.
+    shared: Vec<(Reverse<u128>, usize)>,
 }
 
 impl Pieces {
@@ -189,20 +221,20 @@ impl Pieces {
     }
 
     /// The reader of each piece whose port has received least so far; the first of equals.
-    fn choose_relays(&mut self, heads: &HeadSplit, ports: &mut Ports) {
+    fn choose_relays(&mut self, heads: &HeadSplit, ports: &mut Ports<'_>) {
         let width = u128::from(heads.dim_qk()) + u128::from(heads.dim_v());
-        let mut free: Vec<(Reverse<u128>, usize)> = Vec::new();
+        self.shared.clear();
         for (at, piece) in self.list.iter().enumerate() {
             let span = heads.kv_of_span(piece.first_hop.span);
             let size = u128::from(piece.first_hop.tokens()) * span.len() as u128 * width;
             if piece.readers.len() == 1 {
                 *ports.at(piece.first_hop.dst) += size;
             } else {
-                free.push((Reverse(size), at));
+                self.shared.push((Reverse(size), at));
             }
         }
-        free.sort_unstable();
-        for (Reverse(size), at) in free {
+        self.shared.sort_unstable();
+        for &(Reverse(size), at) in &self.shared {
             let piece = &mut self.list[at];
             let relay = self.readers[piece.readers.clone()]
                 .iter()

@@ -32,6 +32,17 @@ pub use speeds::{Speed, Speeds, targets};
 pub struct Scratch {
     paper: paper::Scratch,
     export: export::Scratch,
+    targets: Vec<u64>,
+    spare: Spare,
+}
+
+/// Memory of earlier answers.
+#[derive(Clone, Debug, Default)]
+struct Spare {
+    workers: Vec<WorkerId>,
+    loads: Vec<u64>,
+    /// Of a tile set.
+    runs: Vec<u32>,
 }
 
 /// An algorithm that places tiles.
@@ -144,16 +155,27 @@ pub fn place_with(
     placer: Placer,
 ) -> Result<Placement, Error> {
     tiles.check_belongs(problem.pool, problem.layout, problem.heads)?;
+    let spare = std::mem::take(&mut scratch.spare);
     match placer {
-        Placer::Home => Ok(home::place(problem, tiles)),
+        Placer::Home => Ok(home::place(problem, tiles, spare)),
         Placer::Paper(slack) => Ok(match problem.speeds {
-            Some(speeds) => uneven::place(&mut scratch.paper, problem, tiles, speeds, slack),
+            Some(speeds) => {
+                let (targets, total) = (&mut scratch.targets, tiles.work_total());
+                targets_with(
+                    targets,
+                    total,
+                    problem.layout.workers(),
+                    Some(speeds),
+                    slack,
+                );
+                uneven::place(&mut scratch.paper, problem, tiles, speeds, targets, spare)
+            }
             None => {
                 let capacity = slack.capacity(tiles.work_total(), problem.layout.workers());
-                paper::place(&mut scratch.paper, problem, tiles, capacity)
+                paper::place(&mut scratch.paper, problem, tiles, capacity, spare)
             }
         }),
-        Placer::HeadShard => head_shard::place(problem, tiles),
+        Placer::HeadShard => head_shard::place(problem, tiles, spare),
         Placer::Export(..) => Err(Error::Combination {
             what: "placement",
             value: "export".to_owned(),
@@ -174,17 +196,44 @@ pub fn export_with(
     topology: Topology,
     slack: Slack,
 ) -> Result<(TileSet, Placement), Error> {
-    export::place(&mut scratch.export, problem, mask, topology, slack)
+    let spare = std::mem::take(&mut scratch.spare);
+    export::place(&mut scratch.export, problem, mask, topology, slack, spare)
 }
 
-/// Takes back the memory of a placement's loads.
-pub(crate) fn give_back(scratch: &mut Scratch, loads: Vec<u64>) {
-    scratch.paper.spare_loads = loads;
+/// Takes back the memory of a placement's loads, of workers that were copied, and of a tile set's
+/// runs.
+pub(crate) fn give_back(
+    scratch: &mut Scratch,
+    loads: Vec<u64>,
+    workers: Vec<WorkerId>,
+    runs: Vec<u32>,
+) {
+    scratch.spare = Spare {
+        workers,
+        loads,
+        runs,
+    };
+}
+
+/// The memory of a tile set's runs.
+pub(crate) fn spare_runs(scratch: &mut Scratch) -> Vec<u32> {
+    std::mem::take(&mut scratch.spare.runs)
 }
 
 /// Sums the work that `workers` received.
 pub(crate) fn sum_loads(tiles: &[ShTile], workers: &[WorkerId], count: u32) -> Vec<u64> {
-    let mut loads = vec![0; count as usize];
+    sum_loads_with(Vec::new(), tiles, workers, count)
+}
+
+/// As [`sum_loads`], in the memory of `loads`.
+fn sum_loads_with(
+    mut loads: Vec<u64>,
+    tiles: &[ShTile],
+    workers: &[WorkerId],
+    count: u32,
+) -> Vec<u64> {
+    loads.clear();
+    loads.resize(count as usize, 0);
     for (tile, worker) in tiles.iter().zip(workers) {
         loads[worker.index()] += tile.work;
     }

@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 
 use super::blocks::{Block, Blocks};
 use super::loads::{Key, Loads, id_bits};
-use super::{Placement, Problem};
+use super::{Placement, Problem, Spare};
 use crate::ids::WorkerId;
 use crate::tiles::{ShTile, TileSet};
 
@@ -31,8 +31,6 @@ pub(super) struct Scratch {
     pub(super) resident: Vec<u64>,
     pub(super) cells: Vec<Cell>,
     pub(super) prices: Vec<ShardPrice>,
-    /// Memory of loads that nobody reads any more.
-    pub(super) spare_loads: Vec<u64>,
     loads: Loads<u64>,
     wide_loads: Loads<u128>,
 }
@@ -43,6 +41,7 @@ pub(super) fn place(
     problem: &Problem<'_>,
     tiles: &TileSet,
     capacity: u64,
+    spare: Spare,
 ) -> Placement {
     let Scratch {
         blocks,
@@ -50,7 +49,6 @@ pub(super) fn place(
         resident,
         cells,
         prices,
-        spare_loads,
         loads,
         wide_loads,
     } = scratch;
@@ -69,7 +67,6 @@ pub(super) fn place(
         words,
         spans,
     };
-    let into = std::mem::take(spare_loads);
     if tiles.work_total().leading_zeros() >= id_bits(workers) {
         run(
             shared,
@@ -79,7 +76,7 @@ pub(super) fn place(
             resident,
             cells,
             loads,
-            into,
+            spare,
         )
     } else {
         run(
@@ -90,7 +87,7 @@ pub(super) fn place(
             resident,
             cells,
             wide_loads,
-            into,
+            spare,
         )
     }
 }
@@ -105,10 +102,11 @@ fn run<K: Key>(
     resident: &mut [u64],
     cells: &mut Vec<Cell>,
     loads: &mut Loads<K>,
-    mut into: Vec<u64>,
+    spare: Spare,
 ) -> Placement {
     loads.reset(shared.problem.layout.workers() as usize);
-    let mut assigned = vec![WorkerId::default(); tiles.len()];
+    let (mut assigned, mut into) = (spare.workers, spare.loads);
+    clear_to(&mut assigned, tiles.len());
     let mut run = Run {
         shared,
         units: &blocks.unit_tokens,
@@ -130,6 +128,13 @@ fn run<K: Key>(
         loads: into,
         workers: assigned,
     }
+}
+
+/// One worker for each of `count` tiles.
+pub(super) fn clear_to(assigned: &mut Vec<WorkerId>, count: usize) {
+    assigned.clear();
+    assigned.reserve_exact(count);
+    assigned.resize(count, WorkerId::default());
 }
 
 /// Visits blocks by (work desc, id asc): the tiles of a block are equal in work and consecutive in

@@ -14,9 +14,9 @@
 
 use std::cmp::Ordering;
 
-use super::paper::{Cell, Scratch, Shared, find_shard_prices, for_each_by_work};
-use super::speeds::{Speed, Speeds, targets};
-use super::{Placement, Problem, Slack};
+use super::paper::{Cell, Scratch, Shared, clear_to, find_shard_prices, for_each_by_work};
+use super::speeds::{Speed, Speeds};
+use super::{Placement, Problem, Spare};
 use crate::ids::WorkerId;
 use crate::tiles::TileSet;
 
@@ -26,7 +26,8 @@ pub(super) fn place(
     problem: &Problem<'_>,
     tiles: &TileSet,
     speeds: &Speeds,
-    slack: Slack,
+    targets: &[u64],
+    spare: Spare,
 ) -> Placement {
     let workers = problem.layout.workers();
     scratch.blocks.find(problem, tiles);
@@ -43,15 +44,17 @@ pub(super) fn place(
         words,
         spans,
     };
-    let targets = targets(tiles.work_total(), workers, Some(speeds), slack);
+    let (mut assigned, mut loads) = (spare.workers, spare.loads);
+    clear_to(&mut assigned, tiles.len());
+    loads.clear();
+    loads.resize(workers as usize, 0);
     let mut run = Run {
         speeds: speeds.as_slice(),
-        targets: &targets,
-        loads: vec![0; workers as usize],
+        targets,
+        loads,
         resident: &mut scratch.resident,
         fallbacks: 0,
     };
-    let mut assigned = vec![WorkerId::default(); tiles.len()];
     let (blocks, cells) = (&scratch.blocks, &mut scratch.cells);
     for_each_by_work(tiles, &blocks.blocks, &mut scratch.packed_order, |block| {
         for id in block.first_tile as usize..(block.first_tile + block.tiles) as usize {

@@ -119,7 +119,8 @@ impl TileSet {
         if self.tiles.iter().all(|tile| tile.work <= limit) {
             return Ok(());
         }
-        std::mem::swap(&mut self.tiles, old);
+        // Not exchanged: each memory keeps the size that it grew to.
+        old.clone_from(&self.tiles);
         self.tiles.clear();
         for ends in self.runs.windows(2) {
             let run = &old[ends[0] as usize..ends[1] as usize];

@@ -117,12 +117,13 @@ pub fn cut(
     mask: Mask,
     block_tokens: u32,
 ) -> Result<TileSet, Error> {
-    cut_with(Vec::new(), pool, layout, heads, mask, block_tokens)
+    let memory = (Vec::new(), Vec::new());
+    cut_with(memory, pool, layout, heads, mask, block_tokens)
 }
 
-/// As [`cut`], in the memory of `runs`, which [`TileSet::into_parts`] gives back.
+/// As [`cut`], in the memory of tiles and runs, which [`TileSet::into_parts`] gives back.
 pub(crate) fn cut_with(
-    mut runs: Vec<u32>,
+    (mut tiles, mut runs): (Vec<ShTile>, Vec<u32>),
     pool: &PackedLengths,
     layout: &TokenLayout,
     heads: &HeadSplit,
@@ -134,13 +135,15 @@ pub(crate) fn cut_with(
     check_pool(pool, layout)?;
     layout.check_heads(heads)?;
     let estimate = estimate(pool, layout, heads, block_tokens)?;
+    tiles.clear();
+    tiles.reserve_exact(estimate);
     runs.clear();
     runs.reserve(estimate / heads.shards() as usize + 1);
     let mut set = TileSet {
         pool: pool.clone(),
         workers: layout.workers(),
         shards: heads.shards(),
-        tiles: Vec::with_capacity(estimate),
+        tiles,
         runs,
         disjoint: true,
         work_total: 0,

@@ -37,13 +37,24 @@ impl TileSet {
         heads: &HeadSplit,
         tiles: Vec<ShTile>,
     ) -> Result<Self, Error> {
+        Self::new_with(Vec::new(), pool, layout, heads, tiles)
+    }
+
+    /// As [`TileSet::new`], in the memory of `runs`, which [`TileSet::into_parts`] gives back.
+    pub(crate) fn new_with(
+        runs: Vec<u32>,
+        pool: &PackedLengths,
+        layout: &TokenLayout,
+        heads: &HeadSplit,
+        tiles: Vec<ShTile>,
+    ) -> Result<Self, Error> {
         check_pool(pool, layout)?;
         check_limit("number of tiles", tiles.len() as u128, MAX_COUNT.into())?;
         let mut set = Self {
             pool: pool.clone(),
             workers: layout.workers(),
             shards: heads.shards(),
-            runs: Vec::new(),
+            runs,
             disjoint: true,
             work_total: 0,
             tiles,

@@ -45,7 +45,15 @@ pub(super) struct Fill {
     rooms: Vec<(u64, u32)>,
     /// Workers of a node that a line could give nothing.
     stuck: Vec<u32>,
+    /// Nodes that cannot hold what they freed: (work that leaves, node), the most first.
+    sources: Vec<(u64, u32)>,
+    is_source: Vec<bool>,
+    /// Where a node's work goes, best first.
+    ways: Vec<NodeRank>,
 }
+
+/// Whether a node is of another pod, its room, and the node: the least first.
+type NodeRank = (bool, Reverse<u64>, u32);
 
 /// From which node to which, and which rooms there count.
 #[derive(Clone, Copy)]
@@ -75,60 +83,68 @@ impl Fill {
     /// Places everything that is free; returns the number of runs that no room was left for.
     pub(super) fn run(&mut self, task: &Task<'_>, pieces: &mut Pieces) -> u32 {
         self.start(task, pieces);
-        let nodes = self.of_node.len() as u32;
+        self.find_sources(task, pieces);
+        let (sources, mut ways) = (
+            std::mem::take(&mut self.sources),
+            std::mem::take(&mut self.ways),
+        );
         let (all, small) = (u64::MAX, SMALL_ROOM);
-        let mut sources: Vec<(u64, u32)> = Vec::new();
-        for node in 0..nodes {
-            let over = self
-                .free_in(node)
-                .saturating_sub(self.room_in(task, node, small));
-            if over > 0 {
-                sources.push((over, node));
-            } else {
-                let inside = Way {
-                    from: node,
-                    to: node,
-                    small,
-                };
-                self.pour(task, pieces, inside, all);
-            }
-        }
-        sources.sort_unstable_by(|a, b| b.cmp(a));
-        let mut is_source = vec![false; nodes as usize];
-        sources
-            .iter()
-            .for_each(|&(_, node)| is_source[node as usize] = true);
         for &(_, from) in &sources {
-            for to in self.by_room(task, from) {
-                let over = self
-                    .free_in(from)
-                    .saturating_sub(self.room_in(task, from, small));
+            self.rank_nodes(task, from, &mut ways);
+            for &(.., to) in &ways {
+                let over = self.over(task, from);
                 if over == 0 {
                     break;
                 }
-                if !is_source[to as usize] {
+                if !self.is_source[to as usize] {
                     self.pour(task, pieces, Way { from, to, small }, over);
                 }
             }
-            let inside = Way {
-                from,
-                to: from,
-                small,
-            };
-            self.pour(task, pieces, inside, all);
+            let to = from;
+            self.pour(task, pieces, Way { from, to, small }, all);
         }
         let small = u64::MAX;
-        for from in (0..nodes)
-            .filter(|&node| self.free_in(node) > 0)
-            .collect::<Vec<_>>()
-        {
-            for to in std::iter::once(from).chain(self.by_room(task, from)) {
+        for from in 0..self.of_node.len() as u32 {
+            if self.free_in(from) == 0 {
+                continue;
+            }
+            self.rank_nodes(task, from, &mut ways);
+            let others = ways.iter().map(|&(.., node)| node);
+            for to in std::iter::once(from).chain(others) {
                 if self.free_in(from) > 0 {
                     self.pour(task, pieces, Way { from, to, small }, all);
                 }
             }
         }
+        (self.sources, self.ways) = (sources, ways);
         self.force(task, pieces)
+    }
+
+    /// Places what nodes freed and can hold, and finds those that cannot.
+    fn find_sources(&mut self, task: &Task<'_>, pieces: &mut Pieces) {
+        self.sources.clear();
+        self.is_source.clear();
+        for node in 0..self.of_node.len() as u32 {
+            let over = self.over(task, node);
+            self.is_source.push(over > 0);
+            if over > 0 {
+                self.sources.push((over, node));
+            } else {
+                let inside = Way {
+                    from: node,
+                    to: node,
+                    small: SMALL_ROOM,
+                };
+                self.pour(task, pieces, inside, u64::MAX);
+            }
+        }
+        self.sources.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// Work that a node freed and cannot hold, small rooms left out.
+    fn over(&self, task: &Task<'_>, node: u32) -> u64 {
+        self.free_in(node)
+            .saturating_sub(self.room_in(task, node, SMALL_ROOM))
     }
 
     /// Lines of everything that is free.
@@ -216,17 +232,15 @@ impl Fill {
     }
 
     /// Nodes with room, those of the pod of `from` before others, most room first.
-    fn by_room(&self, task: &Task<'_>, from: u32) -> Vec<u32> {
+    fn rank_nodes(&self, task: &Task<'_>, from: u32, ranked: &mut Vec<NodeRank>) {
         let pod = |node| task.topology.pod(node);
-        let mut nodes: Vec<(bool, Reverse<u64>, u32)> = (0..self.of_node.len() as u32)
-            .map(|node| {
-                let room = self.room_in(task, node, u64::MAX);
-                (pod(node) != pod(from), Reverse(room), node)
-            })
-            .filter(|&(_, Reverse(room), _)| room > 0)
-            .collect();
-        nodes.sort_unstable();
-        nodes.into_iter().map(|(.., node)| node).collect()
+        ranked.clear();
+        ranked.extend((0..self.of_node.len() as u32).map(|node| {
+            let room = self.room_in(task, node, u64::MAX);
+            (pod(node) != pod(from), Reverse(room), node)
+        }));
+        ranked.retain(|&(_, Reverse(room), _)| room > 0);
+        ranked.sort_unstable();
     }
 
     /// Gives lines to workers along `way`, at most about `budget` of work.

@@ -28,7 +28,7 @@ mod gather;
 mod pieces;
 mod tiles;
 
-use super::{Placement, Problem, Slack, targets_with};
+use super::{Placement, Problem, Slack, Spare, targets_with};
 use crate::error::Error;
 use crate::lengths::check_total;
 use crate::mask::Mask;
@@ -135,6 +135,7 @@ pub(super) fn place(
     mask: Mask,
     topology: Topology,
     slack: Slack,
+    spare: Spare,
 ) -> Result<(TileSet, Placement), Error> {
     let Scratch {
         pieces,
@@ -159,7 +160,7 @@ pub(super) fn place(
     let least = targets.iter().copied().min().unwrap_or(0);
     // What targets leave, a worker's share; the sum is at most the total times the workers.
     let sum: u128 = targets.iter().map(|&target| u128::from(target)).sum();
-    let spare = sum.saturating_sub(total.into()) / targets.len() as u128;
+    let left = sum.saturating_sub(total.into()) / targets.len() as u128;
     prices.clear();
     prices.extend((0..problem.heads.shards()).map(|shard| price(problem, shard)));
     let task = Task {
@@ -168,7 +169,7 @@ pub(super) fn place(
         topology,
         targets,
         // Cuts may use up a part of that, and little of a target.
-        grain_work: (least / 256).min(u64::try_from(spare / 4).unwrap_or(u64::MAX)),
+        grain_work: (least / 256).min(u64::try_from(left / 4).unwrap_or(u64::MAX)),
         prices,
         before,
     };
@@ -176,7 +177,7 @@ pub(super) fn place(
     pieces.gather(&task);
     pieces.free(&task);
     let fallbacks = fill.run(&task, pieces);
-    tiles::build(tiles, &task, pieces, fill.runs(), fallbacks)
+    tiles::build(tiles, &task, pieces, fill.runs(), fallbacks, spare)
 }
 
 /// Work of all samples before each one, in one shard; returns that of the pool in all.

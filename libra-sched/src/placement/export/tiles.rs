@@ -4,7 +4,7 @@ use super::pieces::Pieces;
 use super::{Run, Task};
 use crate::error::Error;
 use crate::ids::{SampleId, WorkerId};
-use crate::placement::{Placement, sum_loads};
+use crate::placement::{Placement, Spare, sum_loads_with};
 use crate::tiles::{ShTile, TileSet};
 
 /// Memory that the step reuses.
@@ -21,6 +21,7 @@ pub(super) fn build(
     pieces: &Pieces,
     runs: &[Run],
     fallbacks: u32,
+    spare: Spare,
 ) -> Result<(TileSet, Placement), Error> {
     let (pool, layout, heads) = (task.problem.pool, task.problem.layout, task.problem.heads);
     scratch.runs.clear();
@@ -60,8 +61,8 @@ pub(super) fn build(
         .sort_unstable_by_key(|(tile, _)| (tile.slot, tile.start, tile.shard));
     let tiles = scratch.placed.iter().map(|&(tile, _)| tile).collect();
     let workers: Vec<WorkerId> = scratch.placed.iter().map(|&(_, worker)| worker).collect();
-    let tiles = TileSet::new(pool, layout, heads, tiles)?;
-    let loads = sum_loads(&tiles, &workers, layout.workers());
+    let tiles = TileSet::new_with(spare.runs, pool, layout, heads, tiles)?;
+    let loads = sum_loads_with(spare.loads, &tiles, &workers, layout.workers());
     Ok((
         tiles,
         Placement {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
-pub(crate) use args::{ClusterArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
+pub(crate) use args::{ClusterArgs, CorpusArgs, MeasureArgs, PlanArgs, WindowArgs, WorkloadArgs};
 pub(crate) use values::{Backend, Dtype, Format, Over, Pack, Placement, ProxyKind, Route};
 
 use crate::progress::ProgressMode;
@@ -103,6 +103,8 @@ pub(crate) enum Command {
         workload: WorkloadArgs,
         #[command(flatten)]
         windows: WindowArgs,
+        #[command(flatten)]
+        corpus: CorpusArgs,
     },
     /// Group sequences into pools, plan each pool, write the plans
     Plan {

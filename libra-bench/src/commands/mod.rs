@@ -57,7 +57,11 @@ pub(crate) fn run(cli: &Cli) -> u8 {
 fn dispatch(context: &Context, command: &Command) -> Outcome {
     match command {
         Command::Demo { window } => demo::run(context, *window),
-        Command::Corpus { workload, windows } => corpus::run(context, workload, windows),
+        Command::Corpus {
+            workload,
+            windows,
+            corpus,
+        } => corpus::run(context, workload, windows, corpus),
         Command::Plan {
             workload,
             windows,

@@ -11,7 +11,7 @@ use libra_sched::{
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::source::{Lengths, Source, windows};
+use super::source::{Source, windows};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::preset::{Settings, Shapes};
@@ -22,7 +22,7 @@ const VRSP_RUNS: usize = 9;
 
 /// Windows of a source, one after the other.
 pub(crate) struct Windows {
-    packed: workload::Windows<Lengths>,
+    packed: workload::Windows<workload::Lengths>,
     next: u64,
 }
 
@@ -187,7 +187,12 @@ impl Windows {
 
     /// The next window in pools, if there is one.
     pub(crate) fn next(&mut self, shapes: &Shapes) -> Result<Option<WindowPlan>, Failure> {
-        let Some(packed) = self.packed.next().transpose()? else {
+        let packed = self.packed.next();
+        // Lengths that cannot be read look like the end of the corpus, or like one that is too short.
+        if let Some(error) = self.packed.lengths_mut().take_error() {
+            return Err(error.into());
+        }
+        let Some(packed) = packed.transpose()? else {
             return Ok(None);
         };
         let lengths = PackedLengths::new(packed.seq_tokens, packed.sequences)?;

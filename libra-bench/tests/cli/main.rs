@@ -1,6 +1,7 @@
 //! The built program: what it prints, what it writes and how it ends.
 
 mod conduct;
+mod corpora;
 mod errors;
 mod plans;
 mod readable;

@@ -29,6 +29,7 @@ pages! {
     baselines: "src/baselines.md",
     plan_format: "src/plan-format.md",
     command_line: "src/command-line.md",
+    corpora: "src/corpora.md",
     not_promised: "src/not-promised.md",
     differences: "src/differences.md",
     glossary: "src/glossary.md",

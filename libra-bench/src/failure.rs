@@ -23,6 +23,11 @@ pub(crate) enum Failure {
     /// A length source.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// An order of what has no end.
+    #[error(
+        "drawn lengths have no end, so they cannot be shuffled; legal is --order as-is or windowed:N"
+    )]
+    EndlessShuffle,
     /// Samples that do not pack.
     #[error(transparent)]
     Pack(#[from] PackError),
@@ -40,11 +45,19 @@ pub(crate) enum Failure {
         /// The last one.
         last: u32,
     },
-    /// More samples than can be described.
-    #[error("the distribution fills the windows with more than {limit} samples")]
+    /// A window with more samples than fit in memory.
+    #[error(
+        "the distribution fills a window with more than {limit} samples; lower --tokens or --gbs"
+    )]
     TooManySamples {
         /// Most samples.
-        limit: usize,
+        limit: u64,
+    },
+    /// A plot of a format that there is none of.
+    #[error("{}: the histogram is drawn as SVG; legal is a file name that ends in .svg", path.display())]
+    PlotSuffix {
+        /// The path asked for.
+        path: PathBuf,
     },
     /// A method needs what the shapes do not give.
     #[error("ulysses splits the query heads over CP workers: {0}")]
@@ -215,7 +228,12 @@ impl Failure {
     /// The exit code that stands for it.
     pub(crate) fn exit(&self) -> u8 {
         match self {
-            Self::NoLengths | Self::Over(_) | Self::Output(_) | Self::ResumeFile(_) => exit::USAGE,
+            Self::NoLengths
+            | Self::Over(_)
+            | Self::Output(_)
+            | Self::ResumeFile(_)
+            | Self::EndlessShuffle
+            | Self::PlotSuffix { .. } => exit::USAGE,
             Self::Broken { .. } | Self::Planner { .. } => exit::CHECK,
             Self::Exec(error) => match error.kind {
                 ExecFailure::Stalled { .. }

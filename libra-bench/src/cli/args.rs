@@ -9,33 +9,41 @@ use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack, Tiling};
 
 use super::values::{
     Backend, Dtype, Pack, Placement, ProxyKind, Route, backward_modes, count, count_u32, elastics,
-    figures, ga_orders, kv_fetches, layouts, positive_count, seconds, tilings, vrsps,
+    excess, figures, ga_orders, kv_fetches, layouts, positive_count, seconds, tilings, vrsps,
 };
 use crate::preset::Preset;
-use crate::workload::Distribution;
+use crate::workload::{Distribution, IdxSamples, Order};
 
 /// Which lengths, and how they are packed.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WorkloadArgs {
-    /// Sample lengths: a .txt, .npy, .csv or .jsonl file, or the bundled corpus `linux-6.1`
+    /// Sample lengths: .txt, .npy, .csv, .jsonl, .idx, .parquet, .arrow or .feather files in order, the first five also
+    /// .gz or .zst, or the bundled corpus `linux-6.1`
     #[arg(value_name = "LENGTHS", conflicts_with = "dist")]
-    pub(crate) lengths: Option<String>,
+    pub(crate) lengths: Vec<String>,
     /// Values for all flags that are not given
     #[arg(long, value_enum, default_value_t)]
     pub(crate) preset: Preset,
-    /// Draw lengths instead: calibrated-256k, calibrated-1m, or lognormal:MEDIAN,SIGMA[,SHARE,FROM]
+    /// Draw lengths instead: calibrated-256k, calibrated-1m, magi-attention, lognormal:MEDIAN,SIGMA[,SHARE,FROM],
+    /// pareto:MIN,ALPHA or histogram:FILE[,uniform]
     #[arg(long, value_name = "DIST")]
     pub(crate) dist: Option<Distribution>,
-    /// Seed of drawn lengths and of the values that are executed [default: 7]
+    /// Seed of drawn lengths, of their order and of the values that are executed [default: 7]
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) seed: Option<u64>,
-    /// Column of a .csv, or field of a .jsonl [default: length, tokens, or the only one]
+    /// Column of a table, or field of a .jsonl [default: length, tokens, or the only one]
     #[arg(long, value_name = "NAME", conflicts_with = "dist")]
     pub(crate) column: Option<String>,
     /// The numbers are running sums of lengths
     #[arg(long, conflicts_with = "dist")]
     pub(crate) cumulative: bool,
+    /// What a sample of a Megatron .idx is: documents, or sequences [default: documents]
+    #[arg(long, value_name = "SAMPLES", conflicts_with = "dist")]
+    pub(crate) idx: Option<IdxSamples>,
+    /// Order of the samples: as-is, windowed:N (drawn from a buffer of N) or shuffled
+    #[arg(long, value_name = "ORDER", default_value_t)]
+    pub(crate) order: Order,
     /// Tokens of a packed sequence, L
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) tokens: Option<u64>,
@@ -60,6 +68,15 @@ pub(crate) struct WindowArgs {
     /// Most windows to take [default: 1; corpus: all of a file]
     #[arg(long, value_name = "N", value_parser = positive_count)]
     pub(crate) windows: Option<u64>,
+}
+
+/// What to say about a corpus.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct CorpusArgs {
+    /// Name the pool size that random order asks for at this excess of the heaviest pool; repeatable
+    /// [default: 0.5, 0.2, 0.1 and 0.05]
+    #[arg(long, value_name = "R-1", value_parser = excess, help_heading = "Output")]
+    pub(crate) excess: Vec<f64>,
 }
 
 /// The machines.

@@ -13,7 +13,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
 pub(crate) use args::{
-    ClusterArgs, FiguresArgs, MeasureArgs, PlanArgs, ReportArgs, WindowArgs, WorkloadArgs,
+    ClusterArgs, CorpusArgs, FiguresArgs, MeasureArgs, PlanArgs, ReportArgs, WindowArgs,
+    WorkloadArgs,
 };
 pub(crate) use compare::CompareArgs;
 pub(crate) use output::Output;
@@ -124,6 +125,8 @@ pub(crate) enum Command {
         workload: WorkloadArgs,
         #[command(flatten)]
         windows: WindowArgs,
+        #[command(flatten)]
+        corpus: CorpusArgs,
     },
     /// Group sequences into pools, plan each pool, write the plans
     Plan {

@@ -154,6 +154,14 @@ pub(super) fn count_u32(text: &str) -> Result<u32, String> {
     u32::try_from(count).map_err(|_| format!("`{text}` is too large; legal is 0 to {}", u32::MAX))
 }
 
+/// An excess over the mean.
+pub(super) fn excess(text: &str) -> Result<f64, String> {
+    let excess = text.parse::<f64>().ok();
+    excess
+        .filter(|excess| (0.0..=1e6).contains(excess))
+        .ok_or_else(|| format!("`{text}` is not an excess; legal is a number from 0 to 1000000"))
+}
+
 /// Seconds, with a fraction if need be.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok();

@@ -65,7 +65,11 @@ pub(crate) fn run(cli: &Cli) -> u8 {
 fn dispatch(context: &Context, command: &Command) -> Outcome {
     match command {
         Command::Demo { window } => demo::run(context, *window),
-        Command::Corpus { workload, windows } => corpus::run(context, workload, windows),
+        Command::Corpus {
+            workload,
+            windows,
+            corpus,
+        } => corpus::run(context, workload, windows, corpus),
         Command::Plan {
             workload,
             windows,
@@ -111,6 +115,7 @@ fn dispatch(context: &Context, command: &Command) -> Outcome {
 /// What a command writes to a name after `-o` that is no report's.
 fn other_output(command: &Command) -> Option<&'static str> {
     match command {
+        Command::Corpus { .. } => Some("the picture of the histogram"),
         Command::Plan { .. } => Some("the directory of the plans"),
         _ => None,
     }

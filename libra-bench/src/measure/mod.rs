@@ -17,7 +17,7 @@ pub(crate) use detail::Detail;
 pub(crate) use execute::{Exact, ExecuteOptions, MethodCase, execute, least};
 pub(crate) use pool::{Pool, scaled_pool, ulysses_config, ulysses_heads};
 pub(crate) use pool_case::{AdaptiveCase, PoolCase};
-pub(crate) use source::{Source, packed_windows, windows};
+pub(crate) use source::{Source, windows};
 pub(crate) use summary::Summary;
 pub(crate) use sweep::{SweepOptions, VERIFIED_EVERY, combination};
 pub(crate) use timeline::add_timeline;

@@ -3,16 +3,19 @@
 use crate::cli::{Pack, WorkloadArgs};
 use crate::failure::Failure;
 use crate::preset::Settings;
-use crate::workload::{self, Distribution, LengthSource, Packed, Packer, WindowOptions};
+use crate::workload::{self, Distribution, LengthSource, Lengths, Order, Packer, WindowOptions};
 
-/// Lengths one after the other.
-pub(crate) type Lengths = Box<dyn Iterator<Item = u64> + Send>;
-
-/// A file, a bundled corpus or a distribution.
+/// Files and bundled corpora, or a distribution; and the order of its samples.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
-    /// A file or a bundled corpus, as typed, and how to read it.
-    Read(String, LengthSource),
+pub(crate) struct Source {
+    origin: Origin,
+    order: Order,
+}
+
+#[derive(Clone, Debug)]
+enum Origin {
+    /// Files or bundled corpora, as typed, and how to read them.
+    Read(Vec<String>, LengthSource),
     /// A distribution, without end.
     Drawn(Distribution),
 }
@@ -20,57 +23,88 @@ pub(crate) enum Source {
 impl Source {
     /// What the command line names.
     pub(crate) fn new(workload: &WorkloadArgs) -> Result<Self, Failure> {
-        match (&workload.lengths, workload.dist) {
-            (Some(spec), _) => Ok(Self::Read(
-                spec.clone(),
+        let origin = match &workload.dist {
+            Some(distribution) => Origin::Drawn(distribution.clone()),
+            None if workload.lengths.is_empty() => return Err(Failure::NoLengths),
+            None => Origin::Read(
+                workload.lengths.clone(),
                 LengthSource {
                     column: workload.column.clone(),
                     cumulative: workload.cumulative,
+                    idx: workload.idx,
                 },
-            )),
-            (None, Some(distribution)) => Ok(Self::Drawn(distribution)),
-            (None, None) => Err(Failure::NoLengths),
+            ),
+        };
+        let order = workload.order;
+        if matches!((&origin, order), (Origin::Drawn(_), Order::Shuffled)) {
+            return Err(Failure::EndlessShuffle);
         }
+        Ok(Self { origin, order })
     }
 
     /// A bundled corpus.
     pub(crate) fn bundled(name: &str) -> Self {
-        Self::Read(name.to_owned(), LengthSource::default())
+        Self {
+            origin: Origin::Read(vec![name.to_owned()], LengthSource::default()),
+            order: Order::AsIs,
+        }
+    }
+
+    /// Whether its lengths are drawn, and have no end.
+    pub(crate) fn is_drawn(&self) -> bool {
+        matches!(self.origin, Origin::Drawn(_))
+    }
+
+    /// The order of its samples.
+    pub(crate) fn order(&self) -> Order {
+        self.order
     }
 
     /// Its name for people.
     pub(crate) fn name(&self) -> String {
-        match self {
-            Self::Read(spec, _) => spec.clone(),
-            Self::Drawn(distribution) => distribution.to_string(),
+        let origin = match &self.origin {
+            Origin::Read(specs, _) => specs.join(" "),
+            Origin::Drawn(distribution) => distribution.to_string(),
+        };
+        match self.order {
+            Order::AsIs => origin,
+            order => format!("{origin} ({order})"),
         }
     }
 
     /// The words of the command line that name it.
     pub(crate) fn words(&self) -> Vec<String> {
-        match self {
-            Self::Read(spec, source) => {
-                let mut words = vec![spec.clone()];
+        let mut words = match &self.origin {
+            Origin::Read(specs, source) => {
+                let mut words = specs.clone();
                 if let Some(column) = &source.column {
                     words.extend(["--column".to_owned(), column.clone()]);
                 }
                 if source.cumulative {
                     words.push("--cumulative".to_owned());
                 }
+                if let Some(samples) = source.idx {
+                    words.extend(["--idx".to_owned(), samples.to_string()]);
+                }
                 words
             }
-            Self::Drawn(distribution) => vec!["--dist".to_owned(), distribution.to_string()],
+            Origin::Drawn(distribution) => vec!["--dist".to_owned(), distribution.to_string()],
+        };
+        if self.order != Order::AsIs {
+            words.extend(["--order".to_owned(), self.order.to_string()]);
         }
+        words
     }
 
-    /// All lengths; without end where they are drawn.
+    /// All lengths in their order; without end where they are drawn.
     pub(crate) fn lengths(&self, settings: &Settings) -> Result<Lengths, Failure> {
-        Ok(match self {
-            Self::Read(spec, source) => Box::new(workload::load(spec, source)?.into_iter()),
-            Self::Drawn(distribution) => {
-                Box::new(distribution.samples(settings.tokens, settings.seed)?)
+        let lengths = match &self.origin {
+            Origin::Read(specs, source) => workload::open(specs, source)?,
+            Origin::Drawn(distribution) => {
+                distribution.samples(settings.tokens, settings.seed)?.into()
             }
-        })
+        };
+        Ok(self.order.apply(lengths, settings.seed))
     }
 }
 
@@ -91,17 +125,4 @@ pub(crate) fn windows<I: Iterator<Item = u64>>(
         fill_last: settings.fill_last,
     };
     Ok(packer.pack(lengths, settings.tokens)?.windows(&options)?)
-}
-
-/// At most `count` windows of `lengths`.
-pub(crate) fn packed_windows(
-    lengths: &[u64],
-    settings: &Settings,
-    count: Option<u64>,
-) -> Result<Vec<Packed>, Failure> {
-    let windows = windows(lengths.iter().copied(), settings)?;
-    let count = count.map_or(usize::MAX, |count| {
-        usize::try_from(count).unwrap_or(usize::MAX)
-    });
-    Ok(windows.take(count).collect::<Result<_, _>>()?)
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::pool_case::{Extras, PoolCase};
-use super::source::{Lengths, Source, windows};
+use super::source::{Source, windows};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::preset::{Settings, Shapes};
@@ -20,7 +20,7 @@ const VRSP_RUNS: usize = 9;
 
 /// Windows of a source, one after the other.
 pub(crate) struct Windows {
-    packed: workload::Windows<Lengths>,
+    packed: workload::Windows<workload::Lengths>,
     next: u64,
 }
 
@@ -107,7 +107,12 @@ impl Windows {
 
     /// The next window, if there is one.
     pub(crate) fn read(&mut self) -> Result<Option<PackedWindow>, Failure> {
-        let Some(packed) = self.packed.next().transpose()? else {
+        let packed = self.packed.next();
+        // Lengths that cannot be read look like the end of the corpus, or like one that is too short.
+        if let Some(error) = self.packed.lengths_mut().take_error() {
+            return Err(error.into());
+        }
+        let Some(packed) = packed.transpose()? else {
             return Ok(None);
         };
         let lengths = PackedLengths::new(packed.seq_tokens, packed.sequences)?;

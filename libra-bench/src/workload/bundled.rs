@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::error::InputError;
+use super::lengths::{Blocks, Lengths};
 use super::npy;
 
 struct Corpus {
@@ -22,16 +23,29 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// Lengths of a bundled corpus, in tokens, in the corpus's order.
 pub fn lengths(name: &str) -> Result<Vec<u64>, InputError> {
-    let corpus =
-        (CORPORA.iter().find(|corpus| corpus.name == name)).ok_or_else(|| InputError::Bundled {
-            name: name.to_owned(),
-        })?;
-    npy::read(
-        corpus.npy,
-        corpus.npy.len() as u64,
-        Path::new(corpus.name),
-        false,
-    )
+    Lengths::new(elements(name)?).into_vec()
+}
+
+pub(super) fn open(name: &str) -> Result<Box<dyn Blocks>, InputError> {
+    Ok(Box::new(elements(name)?))
+}
+
+/// Whether there is a corpus of that name.
+pub(super) fn check(name: &str) -> Result<(), InputError> {
+    find(name).map(|_| ())
+}
+
+fn elements(name: &str) -> Result<npy::Elements<&'static [u8]>, InputError> {
+    let corpus = find(name)?;
+    let bytes = corpus.npy.len() as u64;
+    npy::Elements::new(corpus.npy, Some(bytes), Path::new(corpus.name), false)
+}
+
+fn find(name: &str) -> Result<&'static Corpus, InputError> {
+    let found = CORPORA.iter().find(|corpus| corpus.name == name);
+    found.ok_or_else(|| InputError::Bundled {
+        name: name.to_owned(),
+    })
 }
 
 /// The names for a message.

@@ -1,8 +1,9 @@
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::bundled;
+use super::idx::IdxSamples;
 
 /// Where in a length source something was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +56,8 @@ pub enum InputError {
     },
     /// The file's suffix stands for no format known here.
     #[error(
-        "{path}: suffix `{suffix}` is not that of a length file; legal are .txt, .npy, .csv and .jsonl \
-         (Megatron .idx and .parquet are not supported)",
+        "{path}: suffix `{suffix}` is not that of a length file; legal are .txt, .npy, .csv, .jsonl, .idx, .parquet, \
+         .arrow and .feather, the first five also with .gz or .zst",
         path = path.display()
     )]
     Suffix {
@@ -66,7 +67,7 @@ pub enum InputError {
         suffix: String,
     },
     /// A column was named for a source that has none.
-    #[error("{path}: has no columns, yet column `{column}` was asked for; columns are legal for .csv and .jsonl", path = path.display())]
+    #[error("{path}: has no columns, yet column `{column}` was asked for; columns are legal for .csv, .jsonl, .parquet, .arrow and .feather", path = path.display())]
     NoColumns {
         /// The source.
         path: PathBuf,
@@ -78,6 +79,26 @@ pub enum InputError {
     NotCumulative {
         /// The corpus.
         name: String,
+    },
+    /// An index holds lengths, not their running sums.
+    #[error("{path}: holds lengths; reading them as cumulative is not legal", path = path.display())]
+    IdxCumulative {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What counts as a sample was said for a source that is not an index.
+    #[error("{path}: is not an .idx, so its samples cannot be {samples}", path = path.display())]
+    NotAnIndex {
+        /// The source.
+        path: PathBuf,
+        /// What was asked for.
+        samples: IdxSamples,
+    },
+    /// A format that compresses its columns, compressed as a whole.
+    #[error("{path}: must be decompressed first: its columns are read where they lie", path = path.display())]
+    CompressedTwice {
+        /// The file.
+        path: PathBuf,
     },
     /// The file has no bytes.
     #[error("{path}: is empty (0 bytes); legal is at least one sample", path = path.display())]
@@ -212,4 +233,64 @@ pub enum InputError {
         /// How many bytes there are.
         found: u64,
     },
+    /// The file is not the index of a Megatron dataset, or not a whole one.
+    #[error("{path}: is not a Megatron .idx: {problem}", path = path.display())]
+    Index {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The file is not of the format its suffix says, or damaged.
+    #[error("{path}: cannot be read as {format}: {problem}", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The format.
+        format: &'static str,
+        /// What its reader says.
+        problem: String,
+    },
+    /// The column asked for, or a default one, is not among those of the file.
+    #[error("{path}: no column {column}; the columns are {present}", path = path.display())]
+    NoSuchColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column or columns looked for.
+        column: String,
+        /// The columns that are there.
+        present: String,
+    },
+    /// The column holds something other than lengths.
+    #[error(
+        "{path}: column `{column}` holds {found}; legal are whole numbers, or lists of them, whose lengths count",
+        path = path.display()
+    )]
+    ColumnType {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// What it holds.
+        found: String,
+    },
+    /// Samples are drawn in an order for which there are too many.
+    #[error(
+        "the corpus has more than {limit} samples, all that a full shuffle holds in memory, at 4 bytes each; \
+         legal is --order windowed:N, which holds N"
+    )]
+    TooManyToShuffle {
+        /// Most samples.
+        limit: usize,
+    },
+}
+
+impl InputError {
+    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path },
+            _ => Self::Io { path, source },
+        }
+    }
 }

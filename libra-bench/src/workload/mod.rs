@@ -15,19 +15,31 @@
 
 pub mod bundled;
 mod collect;
+mod columnar;
+mod content;
+mod counts;
 mod error;
 pub mod generate;
+mod histogram;
+mod idx;
+mod lengths;
 mod npy;
+mod order;
 pub mod pack;
 pub mod read;
 pub mod stats;
+mod text;
 pub mod window;
 
+pub use counts::LengthCounts;
 pub use error::{InputError, Place};
 pub use generate::{CALIBRATED, Distribution, DistributionError, Samples};
+pub use idx::IdxSamples;
+pub use lengths::Lengths;
+pub use order::Order;
 pub use pack::{PackError, Packer, Sequences, scale};
-pub use read::{LengthSource, load, read_lengths};
-pub use stats::{Bucket, CorpusStats, PackedStats};
+pub use read::{LengthSource, load, open, read_lengths};
+pub use stats::{Bucket, CorpusStats, PackedStats, PackedTally, Share};
 pub use window::{Packed, WindowOptions, Windows};
 
 /// Most tokens a sample or a packed sequence may have. Their squares, summed over a sequence, fit in 64 bits.

@@ -140,6 +140,13 @@ enum State {
     },
 }
 
+impl<I> Sequences<I> {
+    /// The source of lengths.
+    pub fn lengths_mut(&mut self) -> &mut I {
+        &mut self.samples.lengths
+    }
+}
+
 impl<I: Iterator<Item = u64>> Sequences<I> {
     fn pack_next(&mut self) -> Result<Option<Vec<u64>>, PackError> {
         match &mut self.state {

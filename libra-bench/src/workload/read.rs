@@ -1,111 +1,205 @@
 //! Sample lengths from files and bundled corpora.
 //!
 //! The suffix decides the format: `.txt` has one length a line, blank lines and `#` comments aside; `.npy` an integer
-//! vector; `.csv` a column and `.jsonl` a field, or bare integers. Whatever is wrong with a file is an [`InputError`]
-//! that says where. Rows of a `.csv` are counted with its header and without blank lines.
+//! vector; `.csv` a column and `.jsonl` a field, or bare integers; `.parquet`, `.arrow` and `.feather` a column of
+//! integers or of lists; `.idx` the sequences and documents of a Megatron dataset. The first four and `.idx` may be
+//! compressed, as `.gz` or `.zst`. Files are read as far as lengths are asked for, so an error may come late. Whatever
+//! is wrong with a file is an [`InputError`] that says where. Rows of a `.csv` are counted with its header and without
+//! blank lines.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
-use super::collect::Collector;
-use super::error::{InputError, Place};
-use super::{bundled, npy};
+use super::content::{Coding, Content};
+use super::error::InputError;
+use super::idx::{IdxSamples, Index};
+use super::lengths::{Blocks, Lengths};
+use super::{bundled, columnar, npy, text};
 
 /// How to read a source of lengths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LengthSource {
-    /// Column of a `.csv`, or field of a `.jsonl`. Without it: `length`, else `tokens`, else the only one.
+    /// Column of a table, or field of a `.jsonl`. Without it: `length`, else `tokens`, else the only one.
     pub column: Option<String>,
     /// The numbers are running sums of the lengths, with or without a leading 0.
     pub cumulative: bool,
+    /// What a sample of a Megatron `.idx` is: its documents, if nothing else is said.
+    pub idx: Option<IdxSamples>,
 }
 
-/// Lengths of a bundled corpus (`linux-6.1` or `bundled:linux-6.1`), or else of the file at the path `spec`.
+/// Lengths of bundled corpora (`linux-6.1` or `bundled:linux-6.1`) and of the files at the other paths in `specs`, one
+/// after the other. That they are there is checked at once, what they hold as it is read.
+pub fn open<S: AsRef<str>>(specs: &[S], options: &LengthSource) -> Result<Lengths, InputError> {
+    let sources = specs.iter().map(|spec| Source::of(spec.as_ref(), options));
+    Ok(Lengths::new(Chain {
+        waiting: sources.collect::<Result<_, _>>()?,
+        options: options.clone(),
+        current: None,
+    }))
+}
+
+/// All lengths of a bundled corpus, or else of the file at the path `spec`.
 pub fn load(spec: &str, options: &LengthSource) -> Result<Vec<u64>, InputError> {
-    let name = match spec.strip_prefix("bundled:") {
-        Some(name) => name,
-        None if bundled::names().any(|name| name == spec) => spec,
-        None => return read_lengths(Path::new(spec), options),
-    };
-    let lengths = bundled::lengths(name)?;
-    refuse_column(Path::new(name), options)?;
-    if options.cumulative {
-        return Err(InputError::NotCumulative {
-            name: name.to_owned(),
-        });
-    }
-    Ok(lengths)
+    open(&[spec], options)?.into_vec()
 }
 
 /// Lengths of the samples of a file, in the file's order.
 pub fn read_lengths(path: &Path, options: &LengthSource) -> Result<Vec<u64>, InputError> {
-    let fail = |source| io_error(path, source);
-    let metadata = std::fs::metadata(path).map_err(fail)?;
-    if !metadata.is_file() {
-        let kind = if metadata.is_dir() {
-            "directory"
-        } else {
-            "special file"
-        };
-        return Err(InputError::NotAFile {
-            path: path.to_owned(),
-            kind,
-        });
-    }
-    let suffix = path.extension().unwrap_or_default();
-    let format = Format::of(suffix).ok_or_else(|| InputError::Suffix {
-        path: path.to_owned(),
-        suffix: suffix.to_string_lossy().into_owned(),
-    })?;
-    if metadata.len() == 0 {
-        return Err(InputError::Empty {
-            path: path.to_owned(),
-        });
-    }
-    let file = File::open(path).map_err(fail)?;
-    match format {
-        Format::Text => read_text(BufReader::new(file), path, options),
-        Format::Csv => read_csv(file, path, options),
-        Format::JsonLines => read_json_lines(BufReader::new(file), path, options),
-        Format::Npy => {
-            refuse_column(path, options)?;
-            npy::read(file, metadata.len(), path, options.cumulative)
+    let file = Source::file(path, options)?;
+    let chain = Chain {
+        waiting: VecDeque::from([file]),
+        options: options.clone(),
+        current: None,
+    };
+    Lengths::new(chain).into_vec()
+}
+
+/// Sources one after the other, each opened when the one before has ended.
+struct Chain {
+    waiting: VecDeque<Source>,
+    options: LengthSource,
+    current: Option<Box<dyn Blocks>>,
+}
+
+impl Blocks for Chain {
+    fn fill(&mut self, block: &mut Vec<u32>) -> Result<(), InputError> {
+        loop {
+            if let Some(current) = &mut self.current {
+                current.fill(block)?;
+                if !block.is_empty() {
+                    return Ok(());
+                }
+            }
+            match self.waiting.pop_front() {
+                Some(next) => self.current = Some(next.open(&self.options)?),
+                None => return Ok(()),
+            }
         }
     }
 }
 
+/// A source that is there, and suits the options.
+enum Source {
+    Bundled(String),
+    File(PathBuf, Format),
+}
+
+impl Source {
+    fn of(spec: &str, options: &LengthSource) -> Result<Self, InputError> {
+        let name = match spec.strip_prefix("bundled:") {
+            Some(name) => name,
+            None if bundled::names().any(|name| name == spec) => spec,
+            None => return Self::file(Path::new(spec), options),
+        };
+        bundled::check(name)?;
+        let path = Path::new(name);
+        refuse_column(path, options)?;
+        refuse_idx(path, options)?;
+        if options.cumulative {
+            return Err(InputError::NotCumulative {
+                name: name.to_owned(),
+            });
+        }
+        Ok(Self::Bundled(name.to_owned()))
+    }
+
+    fn file(path: &Path, options: &LengthSource) -> Result<Self, InputError> {
+        let metadata = std::fs::metadata(path).map_err(|error| InputError::io(path, error))?;
+        if !metadata.is_file() {
+            let kind = if metadata.is_dir() {
+                "directory"
+            } else {
+                "special file"
+            };
+            return Err(InputError::NotAFile {
+                path: path.to_owned(),
+                kind,
+            });
+        }
+        let format = Format::of(path)?;
+        if metadata.len() == 0 {
+            return Err(InputError::Empty {
+                path: path.to_owned(),
+            });
+        }
+        if !format.has_columns() {
+            refuse_column(path, options)?;
+        }
+        match format {
+            Format::Idx if options.cumulative => Err(InputError::IdxCumulative {
+                path: path.to_owned(),
+            }),
+            Format::Idx => Ok(Self::File(path.to_owned(), format)),
+            _ => refuse_idx(path, options).map(|()| Self::File(path.to_owned(), format)),
+        }
+    }
+
+    fn open(self, options: &LengthSource) -> Result<Box<dyn Blocks>, InputError> {
+        let (path, format) = match self {
+            Self::Bundled(name) => return bundled::open(&name),
+            Self::File(path, format) => (path, format),
+        };
+        let path = path.as_path();
+        let content = || Content::open(path);
+        Ok(match format {
+            Format::Text => Box::new(text::Lines::plain(content()?, path, options)),
+            Format::JsonLines => Box::new(text::Lines::json(content()?, path, options)),
+            Format::Csv => Box::new(text::Rows::new(content()?, path, options)),
+            Format::Npy => Box::new(npy::Elements::open(content()?, path, options.cumulative)?),
+            Format::Idx => {
+                let samples = options.idx.unwrap_or_default();
+                Box::new(Index::open(content()?, path, samples)?)
+            }
+            Format::Parquet => columnar::open_parquet(path, options)?,
+            Format::Arrow => columnar::open_arrow(path, options)?,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Text,
     Npy,
     Csv,
     JsonLines,
+    Idx,
+    Parquet,
+    Arrow,
 }
 
 impl Format {
-    fn of(suffix: &OsStr) -> Option<Self> {
-        match suffix.to_str()?.to_ascii_lowercase().as_str() {
-            "txt" => Some(Self::Text),
-            "npy" => Some(Self::Npy),
-            "csv" => Some(Self::Csv),
-            "jsonl" => Some(Self::JsonLines),
-            _ => None,
+    fn of(path: &Path) -> Result<Self, InputError> {
+        let (coding, inner) = Coding::of(path);
+        let refuse = |suffix: &OsStr| InputError::Suffix {
+            path: path.to_owned(),
+            suffix: suffix.to_string_lossy().into_owned(),
+        };
+        let suffix = inner.extension().unwrap_or_default();
+        let format = match suffix.to_str().map(str::to_ascii_lowercase).as_deref() {
+            Some("txt") => Self::Text,
+            Some("npy") => Self::Npy,
+            Some("csv") => Self::Csv,
+            Some("jsonl") => Self::JsonLines,
+            Some("idx") => Self::Idx,
+            Some("parquet") => Self::Parquet,
+            Some("arrow" | "feather") => Self::Arrow,
+            _ => return Err(refuse(path.extension().unwrap_or_default())),
+        };
+        let is_packed = matches!(format, Self::Parquet | Self::Arrow);
+        if is_packed && coding != Coding::Plain {
+            return Err(InputError::CompressedTwice {
+                path: path.to_owned(),
+            });
         }
+        Ok(format)
     }
-}
 
-fn io_error(path: &Path, source: io::Error) -> InputError {
-    match source.kind() {
-        io::ErrorKind::NotFound => InputError::Missing {
-            path: path.to_owned(),
-        },
-        _ => InputError::Io {
-            path: path.to_owned(),
-            source,
-        },
+    fn has_columns(self) -> bool {
+        match self {
+            Self::Csv | Self::JsonLines | Self::Parquet | Self::Arrow => true,
+            Self::Text | Self::Npy | Self::Idx => false,
+        }
     }
 }
 
@@ -119,165 +213,12 @@ fn refuse_column(path: &Path, options: &LengthSource) -> Result<(), InputError> 
     }
 }
 
-fn read_text(
-    source: impl BufRead,
-    path: &Path,
-    options: &LengthSource,
-) -> Result<Vec<u64>, InputError> {
-    refuse_column(path, options)?;
-    let mut lengths = Collector::new(path, "line", options.cumulative);
-    let lines = for_each_line(source, path, |number, line| {
-        match line.split('#').next().unwrap_or_default().trim() {
-            "" => Ok(()),
-            length => lengths.push_text(number, length),
-        }
-    })?;
-    lengths.finish(lines)
-}
-
-/// Calls `visit` with each line, numbered from 1, and returns how many there were.
-fn for_each_line(
-    mut source: impl BufRead,
-    path: &Path,
-    mut visit: impl FnMut(u64, &str) -> Result<(), InputError>,
-) -> Result<u64, InputError> {
-    let mut bytes = Vec::new();
-    let mut number = 0;
-    while source
-        .read_until(b'\n', &mut bytes)
-        .map_err(|error| io_error(path, error))?
-        > 0
-    {
-        number += 1;
-        let line = std::str::from_utf8(&bytes).map_err(|_| InputError::NotUtf8 {
-            place: Place {
-                path: path.to_owned(),
-                unit: "line",
-                number,
-            },
-        })?;
-        // Some editors put a byte order mark first.
-        let line = match line.strip_prefix('\u{feff}') {
-            Some(rest) if number == 1 => rest,
-            _ => line,
-        };
-        visit(number, line)?;
-        bytes.clear();
-    }
-    Ok(number)
-}
-
-fn read_csv(file: File, path: &Path, options: &LengthSource) -> Result<Vec<u64>, InputError> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .trim(csv::Trim::All)
-        .from_reader(BufReader::new(file));
-    let mut lengths = Collector::new(path, "row", options.cumulative);
-    let mut record = csv::StringRecord::new();
-    let mut column = None;
-    let mut rows = 0;
-    while reader
-        .read_record(&mut record)
-        .map_err(|error| csv_error(path, error))?
-    {
-        rows += 1;
-        let index = match column {
-            Some(index) => index,
-            None => {
-                let (first, wanted) =
-                    (record.iter().collect::<Vec<_>>(), options.column.as_deref());
-                let (index, is_header) = choose_csv_column(&first, wanted)
-                    .ok_or_else(|| lengths.missing_column(rows, wanted, &first))?;
-                column = Some(index);
-                if is_header {
-                    continue;
-                }
-                index
-            }
-        };
-        // csv refuses records of unequal lengths, so the column is there.
-        lengths.push_text(rows, &record[index])?;
-    }
-    lengths.finish(rows)
-}
-
-/// The column to read, and whether the first row names the columns.
-fn choose_csv_column(first: &[&str], wanted: Option<&str>) -> Option<(usize, bool)> {
-    match (first, wanted) {
-        ([field], None) if is_number_like(field) => Some((0, false)),
-        _ => choose_column(first, wanted).map(|index| (index, true)),
-    }
-}
-
-fn csv_error(path: &Path, error: csv::Error) -> InputError {
-    let number = error.position().map_or(0, csv::Position::record) + 1;
-    let place = Place {
-        path: path.to_owned(),
-        unit: "row",
-        number,
-    };
-    match error.into_kind() {
-        csv::ErrorKind::Io(source) => io_error(path, source),
-        csv::ErrorKind::Utf8 { .. } => InputError::NotUtf8 { place },
-        csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => InputError::Malformed {
-            place,
-            problem: format!("{len} columns, the rows before have {expected_len}"),
-        },
-        other => InputError::Malformed {
-            place,
-            problem: format!("not CSV: {other:?}"),
-        },
-    }
-}
-
-fn read_json_lines(
-    source: impl BufRead,
-    path: &Path,
-    options: &LengthSource,
-) -> Result<Vec<u64>, InputError> {
-    let mut lengths = Collector::new(path, "line", options.cumulative);
-    // The first object decides, so that no line silently takes its length from another field.
-    let mut field: Option<String> = options.column.clone();
-    let lines = for_each_line(source, path, |number, line| {
-        if line.trim().is_empty() {
-            return Ok(());
-        }
-        let value: Value = serde_json::from_str(line).map_err(|error| InputError::Malformed {
-            place: lengths.place(number),
-            problem: format!("not JSON from column {} on", error.column()),
-        })?;
-        let length = match &value {
-            Value::Object(object) => {
-                let names: Vec<&str> = object.keys().map(String::as_str).collect();
-                let index = choose_column(&names, field.as_deref())
-                    .ok_or_else(|| lengths.missing_column(number, field.as_deref(), &names))?;
-                &object[field
-                    .get_or_insert_with(|| names[index].to_owned())
-                    .as_str()]
-            }
-            _ if options.column.is_some() => {
-                return Err(lengths.missing_column(number, field.as_deref(), &[]));
-            }
-            bare => bare,
-        };
-        lengths.push_json(number, length)
-    })?;
-    lengths.finish(lines)
-}
-
-/// Whether a lone first field is meant as a number; a wrong one must not pass for a column's name.
-fn is_number_like(field: &str) -> bool {
-    field.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
-}
-
-fn choose_column(names: &[&str], wanted: Option<&str>) -> Option<usize> {
-    let find = |wanted: &str| names.iter().position(|name| *name == wanted);
-    match wanted {
-        Some(wanted) => find(wanted),
-        None => find("length")
-            .or_else(|| find("tokens"))
-            .or((names.len() == 1).then_some(0)),
+fn refuse_idx(path: &Path, options: &LengthSource) -> Result<(), InputError> {
+    match options.idx {
+        Some(samples) => Err(InputError::NotAnIndex {
+            path: path.to_owned(),
+            samples,
+        }),
+        None => Ok(()),
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::counts::LengthCounts;
 use super::window::Packed;
 
 /// Samples with more tokens than this count as long.
@@ -18,7 +19,23 @@ pub struct Bucket {
     pub sum: u128,
 }
 
-/// Sample lengths of a corpus. Percentiles are lengths that occur: the smallest that no less than that share reaches.
+/// What some of the samples are of all.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Share {
+    /// The bucket's least length, or the length that the samples of a tail exceed.
+    pub tokens: u64,
+    /// How many samples.
+    pub samples: u64,
+    /// Share of the samples.
+    pub sample_share: f64,
+    /// Share of the tokens.
+    pub token_share: f64,
+    /// Share of the work.
+    pub work_share: f64,
+}
+
+/// Sample lengths of a corpus. Percentiles are the smallest lengths that no less than that share reaches: exactly below
+/// 4M tokens, and up to 1/1024 more above.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CorpusStats {
     /// How many samples.
@@ -47,34 +64,21 @@ pub struct CorpusStats {
     pub long_work_share: f64,
     /// Samples by length.
     pub histogram: Vec<Bucket>,
+    /// The same buckets as shares.
+    pub shares: Vec<Share>,
+    /// Samples over 4K, 16K, 32K and so on, as long as there are any.
+    pub tails: Vec<Share>,
 }
 
 impl CorpusStats {
-    /// Describes a corpus; `None` if it has no samples or no tokens.
+    /// Describes a corpus; `None` if it has no samples or no tokens. Lengths beyond
+    /// [`TOKENS_MAX`](super::TOKENS_MAX) count as that.
     pub fn of(lengths: &[u64]) -> Option<Self> {
-        let mut sorted = lengths.to_vec();
-        sorted.sort_unstable();
-        let (&min_tokens, &max_tokens) = (sorted.first()?, sorted.last()?);
-        let long = &sorted[sorted.partition_point(|&length| length <= LONG_TOKENS)..];
-        let tokens = sum(&sorted);
-        if tokens == 0 {
-            return None;
+        let mut counts = LengthCounts::default();
+        for &length in lengths {
+            counts.add(u32::try_from(length).unwrap_or(u32::MAX));
         }
-        Some(Self {
-            samples: sorted.len() as u64,
-            tokens: u64::try_from(tokens).unwrap_or(u64::MAX),
-            min_tokens,
-            p50_tokens: percentile(&sorted, 500),
-            p75_tokens: percentile(&sorted, 750),
-            p90_tokens: percentile(&sorted, 900),
-            p99_tokens: percentile(&sorted, 990),
-            p999_tokens: percentile(&sorted, 999),
-            max_tokens,
-            mean_tokens: tokens as f64 / sorted.len() as f64,
-            long_token_share: sum(long) as f64 / tokens as f64,
-            long_work_share: work_total(long) / work_total(&sorted),
-            histogram: histogram(sorted.iter().copied()),
-        })
+        counts.stats()
     }
 }
 
@@ -102,25 +106,75 @@ pub struct PackedStats {
 impl PackedStats {
     /// Describes windows; `None` if they have no work.
     pub fn of<'a>(windows: impl IntoIterator<Item = &'a Packed>) -> Option<Self> {
-        let mut works = Vec::new();
-        let (mut tokens, mut padding_tokens) = (0_u64, 0_u64);
+        let mut tally = PackedTally::default();
         for window in windows {
-            works.extend(window.sequences.iter().map(|samples| work(samples)));
-            tokens = tokens.saturating_add(window.tokens());
-            padding_tokens = padding_tokens.saturating_add(window.padding_tokens());
+            tally.add(window);
         }
-        let work_max = works.iter().copied().max().filter(|&max| max > 0)?;
-        let mean = sum(&works) as f64 / works.len() as f64;
-        let squares: f64 = works.iter().map(|&work| (work as f64 - mean).powi(2)).sum();
-        Some(Self {
-            sequences: works.len() as u64,
-            tokens,
-            padding_tokens,
+        tally.stats()
+    }
+}
+
+/// Windows on their way to [`PackedStats`], in constant memory.
+#[derive(Debug, Clone)]
+pub struct PackedTally {
+    sequences: u64,
+    tokens: u64,
+    padding_tokens: u64,
+    work: u128,
+    work_max: u64,
+    /// Running mean of the work, and the sum of squared deviations from it: Welford, Technometrics 1962.
+    mean: f64,
+    deviations: f64,
+    buckets: Buckets,
+}
+
+impl Default for PackedTally {
+    fn default() -> Self {
+        Self {
+            sequences: 0,
+            tokens: 0,
+            padding_tokens: 0,
+            work: 0,
+            work_max: 0,
+            mean: 0.0,
+            deviations: 0.0,
+            buckets: [(0, 0); 65],
+        }
+    }
+}
+
+impl PackedTally {
+    /// Counts the sequences of a window.
+    pub fn add(&mut self, window: &Packed) {
+        self.tokens = self.tokens.saturating_add(window.tokens());
+        self.padding_tokens = self.padding_tokens.saturating_add(window.padding_tokens());
+        for samples in &window.sequences {
+            let work = work(samples);
+            self.sequences += 1;
+            self.work += u128::from(work);
+            self.work_max = self.work_max.max(work);
+            let from_mean = work as f64 - self.mean;
+            self.mean += from_mean / self.sequences as f64;
+            self.deviations += from_mean * (work as f64 - self.mean);
+            put(&mut self.buckets, work);
+        }
+    }
+
+    /// Describes the windows; `None` if they have no work.
+    pub fn stats(&self) -> Option<PackedStats> {
+        if self.work_max == 0 {
+            return None;
+        }
+        let mean = self.work as f64 / self.sequences as f64;
+        Some(PackedStats {
+            sequences: self.sequences,
+            tokens: self.tokens,
+            padding_tokens: self.padding_tokens,
             work_mean: mean,
-            work_max,
-            work_cv: (squares / works.len() as f64).sqrt() / mean,
-            work_max_over_mean: work_max as f64 / mean,
-            histogram: histogram(works),
+            work_max: self.work_max,
+            work_cv: (self.deviations / self.sequences as f64).sqrt() / mean,
+            work_max_over_mean: self.work_max as f64 / mean,
+            histogram: histogram(&self.buckets),
         })
     }
 }
@@ -150,32 +204,17 @@ pub fn pool_size_for(work_cv: f64, gbs: u64, target_excess: f64) -> u64 {
         .unwrap_or(gbs)
 }
 
-fn sum(values: &[u64]) -> u128 {
-    values.iter().copied().map(u128::from).sum()
-}
+/// How many values and their sum: bucket 0 for zero, bucket k for 2^(k - 1) and up.
+type Buckets = [(u64, u128); 65];
 
-fn work_total(lengths: &[u64]) -> f64 {
-    lengths
-        .iter()
-        .map(|&length| u128::from(length).pow(2))
-        .fold(0, u128::saturating_add) as f64
-}
-
-/// The value at a share of a sorted, non-empty slice, in thousandths.
-fn percentile(sorted: &[u64], thousandths: usize) -> u64 {
-    let rank = (sorted.len() as u128 * thousandths as u128).div_ceil(1000) as usize;
-    sorted[rank.max(1) - 1]
+fn put(buckets: &mut Buckets, value: u64) {
+    let bucket = &mut buckets[(u64::BITS - value.leading_zeros()) as usize];
+    bucket.0 += 1;
+    bucket.1 += u128::from(value);
 }
 
 /// Buckets from the smallest value's to the largest value's, those without values between them included.
-fn histogram(values: impl IntoIterator<Item = u64>) -> Vec<Bucket> {
-    // Bucket 0 is for zero, bucket k for 2^(k - 1) and up.
-    let mut buckets = [(0_u64, 0_u128); 65];
-    for value in values {
-        let bucket = &mut buckets[(u64::BITS - value.leading_zeros()) as usize];
-        bucket.0 += 1;
-        bucket.1 += u128::from(value);
-    }
+fn histogram(buckets: &Buckets) -> Vec<Bucket> {
     let first = buckets.iter().position(|bucket| bucket.0 > 0).unwrap_or(0);
     let last = buckets
         .iter()

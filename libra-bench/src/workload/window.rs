@@ -85,6 +85,11 @@ impl<I: Iterator<Item = u64>> Sequences<I> {
 }
 
 impl<I> Windows<I> {
+    /// The source of lengths.
+    pub fn lengths_mut(&mut self) -> &mut I {
+        self.sequences.lengths_mut()
+    }
+
     /// Sequences of the incomplete last window that were dropped; known when the iterator has ended.
     pub fn dropped_sequences(&self) -> u64 {
         self.dropped.sequences

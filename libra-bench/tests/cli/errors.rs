@@ -79,8 +79,8 @@ fn lengths_must_be_readable() {
     let done = run_at(folder.path(), &["plan", "a.npy"]);
     assert!(done.stderr.starts_with(message), "{}", done.stderr);
     assert_eq!(done.code, 3);
-    let message = "error: a.pdf: suffix `pdf` is not that of a length file; legal are .txt, .npy, .csv and .jsonl \
-                   (Megatron .idx and .parquet are not supported)";
+    let message = "error: a.pdf: suffix `pdf` is not that of a length file; legal are .txt, .npy, .csv, .jsonl, \
+                   .idx, .parquet, .arrow and .feather, the first five also with .gz or .zst";
     refuses_lengths("a.pdf", b"%PDF", &[], message);
 }
 

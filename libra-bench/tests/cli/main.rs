@@ -2,6 +2,7 @@
 
 mod compare;
 mod conduct;
+mod corpora;
 mod errors;
 mod figures;
 mod outputs;

@@ -15,14 +15,14 @@ pub(crate) fn plain() -> LengthSource {
 pub(crate) fn column(name: &str) -> LengthSource {
     LengthSource {
         column: Some(name.to_owned()),
-        cumulative: false,
+        ..LengthSource::default()
     }
 }
 
 pub(crate) fn cumulative() -> LengthSource {
     LengthSource {
-        column: None,
         cumulative: true,
+        ..LengthSource::default()
     }
 }
 
@@ -108,7 +108,37 @@ fn every_format_gives_the_lengths_in_order() {
 
 #[test]
 fn a_broken_text_file_is_told_with_line_and_value() {
-    let cases: [(&str, &[u8], LengthSource, &str); 30] = [
+    let cases: [(&str, &[u8], LengthSource, &str); 35] = [
+        (
+            "a.txt",
+            b"7\n4K\n",
+            plain(),
+            "a.txt, line 2: `4K` is not a whole number; a sample has 1 to 4294967295 tokens",
+        ),
+        (
+            "a.csv",
+            b"tokens\n4096 tokens\n",
+            plain(),
+            "a.csv, row 2: `4096 tokens` is not a whole number",
+        ),
+        (
+            "a.csv",
+            b"size_bytes\n4096\n",
+            plain(),
+            "row 1: no column `length` or `tokens`; the columns are size_bytes",
+        ),
+        (
+            "a.jsonl",
+            b"{\"chars\":4096}\n",
+            plain(),
+            "line 1: no column `length` or `tokens`; the columns are chars",
+        ),
+        (
+            "a.jsonl",
+            b"{\"length\":7}\n{\"length\":7.25}\n",
+            plain(),
+            "line 2: `7.25` is not a whole number",
+        ),
         (
             "a.txt",
             b"",
@@ -320,7 +350,12 @@ fn a_path_that_leads_to_no_length_file_is_told_with_what_is_legal() {
         message("none.txt").contains("none.txt: no such file, nor a bundled corpus (linux-6.1)")
     );
     assert!(message("").contains("is a directory; legal is a regular file"));
-    for (name, suffix) in [("a.parquet", "`parquet`"), ("a.idx", "`idx`"), ("a", "``")] {
+    for (name, suffix) in [
+        ("a.pdf", "`pdf`"),
+        ("a", "``"),
+        ("a.gz", "`gz`"),
+        ("a.csv.xz", "`xz`"),
+    ] {
         fs::write(dir.path().join(name), "7\n").expect("the temporary directory is writable");
         let error = message(name);
         assert!(
@@ -328,14 +363,19 @@ fn a_path_that_leads_to_no_length_file_is_told_with_what_is_legal() {
             "{error}"
         );
         assert!(
-            error.contains("legal are .txt, .npy, .csv and .jsonl"),
-            "{error}"
-        );
-        assert!(
-            error.contains("(Megatron .idx and .parquet are not supported)"),
+            error.contains(
+                "legal are .txt, .npy, .csv, .jsonl, .idx, .parquet, .arrow and .feather, \
+                 the first five also with .gz or .zst"
+            ),
             "{error}"
         );
     }
+    fs::write(dir.path().join("a.parquet.gz"), "7\n").expect("the temporary directory is writable");
+    let error = message("a.parquet.gz");
+    assert!(
+        error.contains("a.parquet.gz: must be decompressed first"),
+        "{error}"
+    );
 }
 
 proptest! {
@@ -348,7 +388,7 @@ proptest! {
         line in "[-0-9a\"{}:,\\[\\]e.\r\n]{0,60}",
         sums in any::<bool>(),
     ) {
-        let options = LengthSource { column: None, cumulative: sums };
+        let options = LengthSource { cumulative: sums, ..LengthSource::default() };
         let name = format!("a.{suffix}");
         let _ = read(&name, &content, &options);
         let _ = read(&name, line.as_bytes(), &options);

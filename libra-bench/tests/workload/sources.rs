@@ -1,7 +1,7 @@
 //! The bundled corpus and the generator.
 
 use libra_bench::workload::{
-    CorpusStats, Distribution, LengthSource, Packer, WindowOptions, bundled, load,
+    CorpusStats, Distribution, IdxSamples, LengthSource, Packer, WindowOptions, bundled, load,
 };
 use proptest::prelude::*;
 
@@ -76,8 +76,8 @@ fn what_does_not_apply_to_a_bundled_corpus_is_refused() {
     let sums = message(
         "linux-6.1",
         LengthSource {
-            column: None,
             cumulative: true,
+            ..LengthSource::default()
         },
     );
     assert!(
@@ -86,9 +86,17 @@ fn what_does_not_apply_to_a_bundled_corpus_is_refused() {
     );
     let column = LengthSource {
         column: Some("n".to_owned()),
-        cumulative: false,
+        ..LengthSource::default()
     };
     assert!(message("linux-6.1", column).contains("linux-6.1: has no columns"));
+    let sequences = LengthSource {
+        idx: Some(IdxSamples::Sequences),
+        ..LengthSource::default()
+    };
+    assert_eq!(
+        message("linux-6.1", sequences),
+        "linux-6.1: is not an .idx, so its samples cannot be sequences"
+    );
 }
 
 fn distribution(text: &str) -> Distribution {

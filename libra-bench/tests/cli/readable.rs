@@ -10,7 +10,9 @@ fn trimmed(text: &str) -> String {
 #[test]
 fn help() {
     insta::assert_snapshot!("help", trimmed(&stdout("--help")));
-    for command in ["demo", "corpus", "plan", "show", "check", "run", "doctor"] {
+    for command in [
+        "demo", "corpus", "plan", "show", "check", "run", "simulate", "doctor",
+    ] {
         let text = stdout(&format!("{command} --help"));
         insta::assert_snapshot!(format!("help-{command}"), trimmed(&text));
     }
@@ -25,6 +27,8 @@ fn tables() {
     let measured = "--costs ../docs/src/data/costs-h100.json --speeds 3=0.8,17=0.5";
     let measured = stdout(&format!("plan linux-6.1 -H 4 {measured} --no-timings"));
     insta::assert_snapshot!("plan-measured", trimmed(&measured));
+    let simulated = stdout("simulate linux-6.1 --preset paper-256k --gbs 16 --skip-windows 8");
+    insta::assert_snapshot!("simulate", trimmed(&simulated));
     let adaptive = stdout("plan linux-6.1 --skip-windows 1 --tiles adaptive --no-timings");
     insta::assert_snapshot!("plan-adaptive", trimmed(&adaptive));
     let flags = "--preset tiny --windows 2 --no-timings";

@@ -20,6 +20,7 @@ pages! {
     node_dedup: "src/node-dedup.md",
     tiles: "src/tiles.md",
     costs: "src/costs.md",
+    simulate: "src/simulate.md",
     brute_force: "src/brute-force.md",
     certified: "src/certified.md",
     ga_order: "src/ga-order.md",

@@ -11,7 +11,8 @@
 //! of fair sharing's time where tests compare them.
 //!
 //! Complexity: O(n log n) time for n messages and steps, O(n) memory. Times are whole nanoseconds; of what happens at
-//! once, messages come first in the order in which they set out, then workers in theirs.
+//! once, messages come first in the order in which they set out, then workers in theirs. A time beyond 64 bits, 584 years,
+//! stays there.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -214,10 +215,11 @@ impl<'a> Engine<'a> {
                 Step::Start(exchange) => self.start(now, worker, exchange),
                 Step::Compute(chunk) => {
                     let time_ns = self.compute_ns[id][chunk as usize];
-                    self.times[id].compute_ns += time_ns;
+                    let sum = &mut self.times[id].compute_ns;
+                    *sum = sum.saturating_add(time_ns);
                     self.note(worker, Lane::Compute, What::Compute(chunk), now, time_ns);
                     self.states[id].next += 1;
-                    self.push(now + time_ns, Event::Continues(worker));
+                    self.push(now.saturating_add(time_ns), Event::Continues(worker));
                     return;
                 }
                 Step::Wait(exchange) => {
@@ -282,15 +284,16 @@ impl<'a> Engine<'a> {
                 Lane::NicOut
             };
             self.times[worker as usize].sent_bytes[path.class as usize] += bytes;
-            self.times[worker as usize].port_ns[lane as usize] += end_ns - begin_ns;
+            let port_ns = &mut self.times[worker as usize].port_ns[lane as usize];
+            *port_ns = port_ns.saturating_add(end_ns - begin_ns);
             self.note(worker, lane, what, begin_ns, end_ns - begin_ns);
-            self.push(begin_ns + path.latency_ns, Event::Passes(id));
+            self.push(begin_ns.saturating_add(path.latency_ns), Event::Passes(id));
             self.flights.push(Flight {
                 src: worker,
                 dst,
                 exchange,
                 bytes,
-                tail_ns: end_ns + path.latency_ns,
+                tail_ns: end_ns.saturating_add(path.latency_ns),
                 path,
                 passed: 1,
             });
@@ -324,7 +327,8 @@ impl<'a> Engine<'a> {
             Lane::NicIn
         };
         self.times[dst as usize].received_bytes[class as usize] += bytes;
-        self.times[dst as usize].port_ns[lane as usize] += end_ns - begin_ns;
+        let port_ns = &mut self.times[dst as usize].port_ns[lane as usize];
+        *port_ns = port_ns.saturating_add(end_ns - begin_ns);
         self.note(dst, lane, what, begin_ns, end_ns - begin_ns);
         self.push(tail_ns, Event::Arrives(message));
     }
@@ -346,7 +350,8 @@ impl<'a> Engine<'a> {
     fn book(&mut self, port: u32, now: u64, bytes: u64) -> (u64, u64) {
         let free = &mut self.free_ns[port as usize];
         let begin_ns = now.max(*free);
-        *free = begin_ns + self.fabric.ports()[port as usize].service_ns(bytes);
+        let service_ns = self.fabric.ports()[port as usize].service_ns(bytes);
+        *free = begin_ns.saturating_add(service_ns);
         (begin_ns, *free)
     }
 
@@ -361,7 +366,7 @@ impl<'a> Engine<'a> {
                 lane,
                 what,
                 begin_ns,
-                end_ns: begin_ns + time_ns,
+                end_ns: begin_ns.saturating_add(time_ns),
             });
         }
     }

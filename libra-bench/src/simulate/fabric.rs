@@ -36,7 +36,8 @@ pub(crate) struct Port {
 impl Port {
     /// How long a message keeps it busy.
     pub(crate) fn service_ns(&self, bytes: u64) -> u64 {
-        self.message_ns + (bytes as f64 * self.ns_per_byte).round() as u64
+        let bytes_ns = (bytes as f64 * self.ns_per_byte).round() as u64;
+        self.message_ns.saturating_add(bytes_ns)
     }
 }
 

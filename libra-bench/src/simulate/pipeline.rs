@@ -103,5 +103,5 @@ pub(crate) fn side_by_side_ns(
 fn begin_together(now: &mut [u64], replicas: &Range<u32>, time_ns: u64) {
     let own = &mut now[replicas.start as usize..replicas.end as usize];
     let begin_ns = own.iter().copied().max().unwrap_or(0);
-    own.fill(begin_ns + time_ns);
+    own.fill(begin_ns.saturating_add(time_ns));
 }

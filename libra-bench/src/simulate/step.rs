@@ -77,9 +77,14 @@ impl WindowTimes {
             backward_ns: slowest(|group| group.backward.makespan_ns),
             port_ns: slowest(|group| group.forward.comm_ns_max),
             replica_ns: by_replica(|group| group.forward.makespan_ns).concat(),
-            layer_ns: by_replica(|group| group.forward.makespan_ns + group.linear_ns).concat(),
+            layer_ns: by_replica(|group| group.forward.makespan_ns.saturating_add(group.linear_ns))
+                .concat(),
             passes,
-            step_ns: finish.into_iter().max().unwrap_or(0) + sync_ns,
+            step_ns: finish
+                .into_iter()
+                .max()
+                .unwrap_or(0)
+                .saturating_add(sync_ns),
             tokens,
         }
     }
@@ -107,16 +112,17 @@ impl StepShape<'_> {
     /// A stage has as many layers as the fullest one.
     fn task(&self, group: &GroupTimes) -> Task {
         let layers = u64::from(self.model.layers.div_ceil(self.stages));
-        let forward_ns = group.forward.makespan_ns + group.linear_ns;
+        let forward_ns = group.forward.makespan_ns.saturating_add(group.linear_ns);
         // Two products of matrices for each one forward.
-        let mut backward_ns = group.backward.makespan_ns + 2 * group.linear_ns;
+        let mut backward_ns =
+            (group.backward.makespan_ns).saturating_add(group.linear_ns.saturating_mul(2));
         if self.backward == BackwardMode::Recompute {
-            backward_ns += forward_ns;
+            backward_ns = backward_ns.saturating_add(forward_ns);
         }
         Task {
             replicas: group.replicas.clone(),
-            forward_ns: layers * forward_ns,
-            backward_ns: layers * backward_ns,
+            forward_ns: layers.saturating_mul(forward_ns),
+            backward_ns: layers.saturating_mul(backward_ns),
         }
     }
 }
@@ -287,10 +293,10 @@ pub(crate) fn dp_efficiency(times_ns: &[u64], dp: usize) -> f64 {
 
 /// Of times by GA index and replica.
 fn sum_by_replica(times_ns: &[u64], replicas: usize) -> Vec<u64> {
-    let mut sums = vec![0; replicas];
+    let mut sums = vec![0u64; replicas];
     for at_once in times_ns.chunks(replicas) {
         for (sum, time) in sums.iter_mut().zip(at_once) {
-            *sum += time;
+            *sum = sum.saturating_add(*time);
         }
     }
     sums

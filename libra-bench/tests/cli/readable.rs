@@ -28,6 +28,8 @@ fn tables() {
     let measured = "--costs ../docs/src/data/costs-h100.json --speeds 3=0.8,17=0.5";
     let measured = stdout(&format!("plan linux-6.1 -H 4 {measured} --no-timings"));
     insta::assert_snapshot!("plan-measured", trimmed(&measured));
+    let simulated = stdout("simulate linux-6.1 --preset paper-256k --gbs 16 --skip-windows 8");
+    insta::assert_snapshot!("simulate", trimmed(&simulated));
     let adaptive = stdout("plan linux-6.1 --skip-windows 1 --tiles adaptive --no-timings");
     insta::assert_snapshot!("plan-adaptive", trimmed(&adaptive));
     let flags = "--preset tiny --windows 2 --no-timings";

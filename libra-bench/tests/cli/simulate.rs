@@ -114,6 +114,24 @@ fn a_cluster_file_is_read_and_refused_with_what_is_legal() {
 }
 
 #[test]
+fn a_cluster_at_the_limits_of_what_is_legal_ends_in_large_numbers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let slow = include_str!("../../profiles/h200.toml")
+        .replace("bandwidth_gb_s = 50", "bandwidth_gb_s = 0.001")
+        .replace("latency_us = 17", "latency_us = 1000000")
+        .replace("peak_tflops = 989", "peak_tflops = 0.001")
+        .replace("layers = 36", "layers = 10000")
+        .replace(
+            "linear_us_per_token = 0.78",
+            "linear_us_per_token = 1000000",
+        );
+    std::fs::write(folder.path().join("slow.toml"), slow).expect("written");
+    let line = "simulate --dist lognormal:600,2 --tokens 1M --gbs 16 --cp 8 --cluster slow.toml --method all";
+    let done = run_at(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    assert_eq!((done.code, done.stderr.as_str()), (0, ""));
+}
+
+#[test]
 fn what_cannot_be_simulated_is_refused() {
     for (flags, code, message) in [
         (

@@ -172,3 +172,20 @@ fn what_is_left_out_costs_nothing() {
         (1.0, None)
     );
 }
+
+#[test]
+fn the_books_cluster_file_is_legal_and_has_the_defaults_where_it_says_so() {
+    let page = include_str!("../../../../docs/src/simulate.md");
+    let text = page
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    let book = cluster(text.expect("a block")).file;
+    let default = Cluster::read("h200").expect("built in").file;
+    assert_eq!((book.nodes, book.node.nics), (Some(2), 4));
+    assert_eq!(
+        (book.gpu, book.nvlink, book.nic),
+        (default.gpu, default.nvlink, default.nic)
+    );
+    assert_eq!((book.jitter, book.model), (default.jitter, default.model));
+}

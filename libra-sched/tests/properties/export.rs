@@ -152,6 +152,32 @@ fn late_tokens_of_a_long_sample_are_gathered_in_few_shards() {
     assert!(runs * 100 < home * 67, "{runs} of {home}");
 }
 
+/// Three nodes a pod: what the first frees fits the two beside it, and the fifth has more room than
+/// either.
+#[test]
+fn runs_stay_in_their_pod_where_it_has_room() {
+    let of = |len: u32| vec![len; (4096 / len) as usize];
+    let pod = [of(2048), of(512), of(512)];
+    let other = [vec![1843u32, 1843, 410], of(204), of(1024)];
+    let pool = PackedLengths::new(4096, [pod, other].concat()).unwrap();
+    let kind = libra_sched::LayoutKind::Contiguous;
+    let layout = libra_sched::TokenLayout::new(kind, 6, 4096, 2).unwrap();
+    let heads = libra_sched::HeadSplit::new(8, 8, 16, 16, 8, 1).unwrap();
+    let nodes = Topology::new(2).unwrap();
+    let pods = nodes.with_pods(3).unwrap();
+    let between_pods = |topology| {
+        let slack = Slack::from_ppm(100_000).unwrap();
+        let config = libra_sched::PlanConfig {
+            placer: Placer::Export(slack, topology),
+            ..libra_sched::PlanConfig::paper(128)
+        };
+        let plan = libra_sched::plan_pool(&pool, &layout, &heads, &config).unwrap();
+        audit::audit(&plan, pods).cross_pod_bytes
+    };
+    assert!(between_pods(nodes) > 0);
+    assert_eq!(between_pods(pods), 0);
+}
+
 #[test]
 fn the_bound_of_a_sample_on_two_workers_is_what_must_cross() {
     // 8 tokens, 4 a worker, one head: 36 pairs, 10 at home of the first worker, 26 of the second.

@@ -28,9 +28,9 @@ pub(crate) struct Windows {
 #[derive(Clone, Debug)]
 pub(crate) struct PackedWindow {
     /// Which window of the corpus.
-    window: u64,
+    pub(crate) window: u64,
     /// Sample lengths of every sequence.
-    lengths: PackedLengths,
+    pub(crate) lengths: PackedLengths,
 }
 
 /// A window's sequences in pools.

@@ -10,11 +10,11 @@ use super::cluster::Cluster;
 use super::group::{GroupSpans, GroupTimes, Setting};
 use super::step::{MethodTimes, StepShape, WindowTimes};
 use super::trace::TraceEvents;
-use crate::baseline::method::Method;
+use crate::baseline::method::{Carried, Method};
 use crate::baseline::{Group, Schedule, Work};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::measure::{Source, windows};
+use crate::measure::{Source, Windows};
 use crate::preset::{Settings, Shapes};
 
 /// What to simulate.
@@ -57,15 +57,17 @@ impl<'a> Request<'a> {
         self.cluster.check_size(gpus)?;
         let mut trace = TraceEvents::default();
         let mut times: Vec<Vec<WindowTimes>> = vec![Vec::new(); self.methods.len()];
-        let packed = windows(self.source.lengths(self.settings)?, self.settings)?;
+        let mut windows = Windows::new(self.source, self.settings)?;
+        let mut carried = vec![Carried::default(); self.methods.len()];
         let mut done = 0;
-        for packed in packed.take(usize::try_from(self.windows).unwrap_or(usize::MAX)) {
-            let packed = packed?;
-            let lengths = PackedLengths::new(packed.seq_tokens, packed.sequences)?;
-            let number = self.settings.skip_windows + done;
+        while done < self.windows {
+            let Some(packed) = windows.read()? else {
+                break;
+            };
+            let (number, lengths) = (packed.window, packed.lengths);
             let mut own = Vec::with_capacity(self.methods.len());
-            for &method in self.methods {
-                let schedule = method.schedule(&lengths, self.shapes)?;
+            for (&method, carried) in self.methods.iter().zip(&mut carried) {
+                let schedule = method.schedule_next(carried, &lengths, self.shapes)?;
                 step();
                 let groups = self.simulate(&schedule, number);
                 step();

@@ -314,6 +314,7 @@ impl Documents {
             problem,
         };
         let mut begin = self.begin;
+        block.reserve(indices.len());
         for (index, bytes) in (first..).zip(indices) {
             let end = u64::from_le_bytes(*bytes);
             if index == 0 && end != 0 {
@@ -328,6 +329,17 @@ impl Documents {
                     index,
                     format!("{end} is the last, legal is {total}, the number of sequences"),
                 ));
+            }
+            // Most documents are one sequence: no loop for them.
+            if end == begin + 1
+                && let Some(&length) = sequences.at_hand.get(sequences.next)
+            {
+                sequences.next += 1;
+                begin = end;
+                if length > 0 {
+                    block.push(length);
+                }
+                continue;
             }
             let mut tokens = 0;
             while begin < end {

@@ -11,7 +11,10 @@ const QUICK: &str = "--windows 2";
 fn equal_commands_write_equal_files() {
     let texts = [0, 1].map(|_| {
         let at = tempfile::tempdir().expect("a folder");
-        let done = run_at(at.path(), &["figures", "-o", "out/deep", "--windows", "2"]);
+        let done = run_at(
+            at.path(),
+            &["figures", "--out", "out/deep", "--windows", "2"],
+        );
         assert_eq!(done.code, 0, "{}", done.stderr);
         let mut names: Vec<String> = fs::read_dir(at.path().join("out/deep"))
             .expect("made")
@@ -102,7 +105,15 @@ fn a_folder_that_cannot_be_made_is_an_error_of_the_input() {
     fs::write(at.path().join("file"), "").expect("written");
     let done = run_at(
         at.path(),
-        &["figures", "-o", "file/out", "--only", "4", "--windows", "1"],
+        &[
+            "figures",
+            "--out",
+            "file/out",
+            "--only",
+            "4",
+            "--windows",
+            "1",
+        ],
     );
     assert_eq!(done.code, 3);
     assert!(
@@ -117,7 +128,7 @@ fn a_folder_that_cannot_be_made_is_an_error_of_the_input() {
 fn the_books_figures_are_those_of_today() {
     let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/data");
     let at = tempfile::tempdir().expect("a folder");
-    let done = run_at(at.path(), &["figures", "-o", ".", "--format", "md"]);
+    let done = run_at(at.path(), &["figures", "--out", ".", "--format", "md"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     let picture = |name: &str| fs::read_to_string(at.path().join(name)).expect("written");
     let table = done.stdout.lines().filter(|line| line.starts_with('|'));

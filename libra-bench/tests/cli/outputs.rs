@@ -71,9 +71,15 @@ fn files_that_cannot_be_written_are_refused_before_anything_is_done() {
     fs::create_dir(at.join("taken.json")).expect("made");
     for (words, code, message) in [
         (
+            "sweep linux-6.1 -o a.pdf",
+            2,
+            "error: -o: `a.pdf` names no format; legal is a file that ends in .json, .csv, .md, .txt or .html, or - \
+             for stdout",
+        ),
+        (
             "corpus linux-6.1 -o a.pdf",
             2,
-            "error: -o: `a.pdf` names no format; legal is a file that ends in .json, .csv, .md or .txt, or - for stdout",
+            "error: a.pdf: the histogram is drawn as SVG; legal is a file name that ends in .svg",
         ),
         (
             "plan linux-6.1 -o a -o b",

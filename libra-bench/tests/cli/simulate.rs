@@ -126,7 +126,7 @@ fn a_cluster_at_the_limits_of_what_is_legal_ends_in_large_numbers() {
             "linear_us_per_token = 1000000",
         );
     std::fs::write(folder.path().join("slow.toml"), slow).expect("written");
-    let line = "simulate --dist lognormal:600,2 --tokens 1M --gbs 16 --cp 8 --cluster slow.toml --method all";
+    let line = "simulate --dist lognormal:600,2 --tokens 256K --gbs 16 --cluster slow.toml --method all -q";
     let done = run_at(folder.path(), &line.split(' ').collect::<Vec<_>>());
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));
 }

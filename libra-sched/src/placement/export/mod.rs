@@ -63,7 +63,7 @@ struct Run {
 }
 
 /// Bytes of one token in one shard.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Price {
     /// Q out and O back.
     qo: u64,

@@ -73,6 +73,11 @@ struct Offer {
 }
 
 impl Fill {
+    /// Load of each worker.
+    pub(super) fn loads(&self) -> &[u64] {
+        &self.loads
+    }
+
     /// Runs made, in no order.
     pub(super) fn runs(&self) -> &[Run] {
         &self.runs

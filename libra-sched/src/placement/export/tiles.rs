@@ -161,8 +161,8 @@ fn describe(task: &Task<'_>, tile: &mut ShTile, last: Option<&ShTile>) {
         pool.tokens(SampleId::new(first)),
         pool.tokens(SampleId::new(last)),
     );
-    let cut_head = task.work(first as u32, 0, tile.start - head.start);
-    let cut_tail = task.work(
+    let cut_head = task.exact(first as u32, 0, tile.start - head.start);
+    let cut_tail = task.exact(
         last as u32,
         tile.end.min(tail.end) - tail.start,
         tail.end - tail.start,

@@ -159,8 +159,7 @@ pub fn plan_pool_with(
 /// which the plan records all the same, and slow workers get less.
 ///
 /// # Errors
-/// As [`plan_pool`], times that add up beyond 64 bits, measured times for a placer that cuts its own
-/// runs, or not one speed a worker.
+/// As [`plan_pool`], times that add up beyond 64 bits, or not one speed a worker.
 pub fn plan_pool_measured(
     scratch: &mut Scratch,
     pool: &PackedLengths,
@@ -174,20 +173,13 @@ pub fn plan_pool_measured(
         problem = problem.with_speeds(speeds)?;
     }
     let (tiles, placed) = if let Placer::Export(slack, topology) = config.placer {
-        if measured.costs.is_some() {
-            return Err(Error::Combination {
-                what: "placement",
-                value: "export".to_owned(),
-                with: "measured times",
-                legal: "home, paper, head-shard",
-            });
-        }
-        placement::export_with(
+        placement::export_measured(
             &mut scratch.placement,
             &problem,
             config.mask,
             topology,
             slack,
+            measured.costs,
         )?
     } else {
         cut_and_place(scratch, &problem, config, measured.costs)?

@@ -20,7 +20,7 @@ use crate::ids::WorkerId;
 use crate::layout::TokenLayout;
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
 use crate::mask::Mask;
-use crate::tiles::{ShTile, TileSet, check_pool};
+use crate::tiles::{CostTable, ShTile, TileSet, check_pool};
 use crate::topology::Topology;
 
 pub use slack::Slack;
@@ -68,7 +68,8 @@ pub struct Placement {
     pub workers: Vec<WorkerId>,
     /// Work of each worker: pairs × heads.
     pub loads: Vec<u64>,
-    /// Tiles that no worker could take within the soft target. They went to the lightest worker.
+    /// Tiles that no worker could take within the soft target. They went to the lightest worker. Where
+    /// runs are cut by measured times: workers that stayed above it.
     pub fallbacks: u32,
 }
 
@@ -196,8 +197,29 @@ pub fn export_with(
     topology: Topology,
     slack: Slack,
 ) -> Result<(TileSet, Placement), Error> {
+    export_measured(scratch, problem, mask, topology, slack, None)
+}
+
+/// As [`export_with`], placing by the times of `costs` where there are any.
+///
+/// # Errors
+/// As there, or times beyond 64 bits.
+pub(crate) fn export_measured(
+    scratch: &mut Scratch,
+    problem: &Problem<'_>,
+    mask: Mask,
+    topology: Topology,
+    slack: Slack,
+    costs: Option<&CostTable>,
+) -> Result<(TileSet, Placement), Error> {
     let spare = std::mem::take(&mut scratch.spare);
-    export::place(&mut scratch.export, problem, mask, topology, slack, spare)
+    let plain = export::Plain {
+        problem,
+        mask,
+        topology,
+        slack,
+    };
+    export::place(&mut scratch.export, plain, costs, spare)
 }
 
 /// Takes back the memory of a placement's loads, of workers that were copied, and of a tile set's

@@ -10,6 +10,7 @@
 //! Splitting is O(tiles + parts·log B + samples met), merging O(tiles).
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use super::{ShTile, TileSet, pairs_in};
@@ -101,6 +102,24 @@ pub fn merge(
     let (mut tiles, mut workers) = (tiles.clone(), workers.to_vec());
     tiles.merge_with(&mut Vec::new(), layout, &mut workers)?;
     Ok((tiles, workers))
+}
+
+/// The tokens `part` of a tile, in its shard.
+pub(crate) fn part_of(
+    pool: &PackedLengths,
+    heads: &HeadSplit,
+    mask: Mask,
+    tile: ShTile,
+    part: Range<u32>,
+) -> ShTile {
+    let width = heads.shard_width().into();
+    let block = Block {
+        pool,
+        mask,
+        width,
+        tile,
+    };
+    block.part(part.start, part.end)
 }
 
 impl TileSet {

@@ -13,7 +13,7 @@
 use super::{TileSet, pairs_in};
 use crate::error::{Error, check_limit, check_positive};
 use crate::heads::HeadSplit;
-use crate::lengths::{MAX_SEQ_TOKENS, check_total};
+use crate::lengths::{MAX_SEQ_TOKENS, PackedLengths, check_total};
 use crate::mask::Mask;
 
 /// Ticks of a nanosecond: a tick is a picosecond, so a weight of 64 bits holds 213 days.
@@ -106,8 +106,13 @@ impl CostTable {
         work.saturating_mul(self.rate(queries, heads).into()) >> RATE_BITS
     }
 
+    /// Whether every piece takes the same time a pair: time is work then.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.rates.windows(2).all(|pair| pair[0] == pair[1])
+    }
+
     /// 2^-32 ticks of a pair in one head, between the four nearest entries.
-    fn rate(&self, queries: u32, heads: u32) -> u64 {
+    pub(crate) fn rate(&self, queries: u32, heads: u32) -> u64 {
         let (row, [above, below]) = between(&self.lengths, queries);
         let (column, [left, right]) = between(&self.heads, heads);
         let at = |row: usize, column: usize| {
@@ -123,6 +128,35 @@ impl CostTable {
         // A mean of rates is one of them at most.
         (sum / ((above + below) * (left + right))) as u64
     }
+}
+
+/// Ticks of a sample's tokens among `tokens` of its sequence in one shard, in parts of 2^32: what a
+/// tile is charged for the sample.
+pub(crate) fn scaled_ticks(
+    costs: &CostTable,
+    pool: &PackedLengths,
+    heads: &HeadSplit,
+    mask: Mask,
+    sample: usize,
+    tokens: (u32, u32),
+) -> u128 {
+    let Some((pairs, queries)) = pairs_in(pool, mask, sample, tokens) else {
+        return 0;
+    };
+    // 60 bits of pairs, 17 of heads; a rate too high for them saturates.
+    let work = u128::from(pairs) * u128::from(heads.shard_width());
+    work.saturating_mul(costs.rate(queries, heads.chunk_width()).into())
+}
+
+/// What a tile takes for its samples' [`scaled_ticks`]: 0 for none, else at least 1.
+pub(crate) fn unscaled_ticks(scaled: u128) -> u64 {
+    let ticks = (scaled >> RATE_BITS).max(u128::from(scaled > 0));
+    u64::try_from(ticks).unwrap_or(u64::MAX)
+}
+
+/// Ticks of `work` at a rate, rounded down.
+pub(crate) fn ticks_at(rate: u64, work: u128) -> u128 {
+    work.saturating_mul(rate.into()) >> RATE_BITS
 }
 
 /// The last entry that `value` is not below, and how much it and the next one weigh.
@@ -208,7 +242,6 @@ pub(crate) fn reweigh_with(
 ) -> Result<(), Error> {
     tiles.check_shards(heads)?;
     tiles.pool.check_mask(mask)?;
-    let chunk = heads.chunk_width();
     let mut total = 0u128;
     weights.clear();
     for run in tiles.runs() {
@@ -216,12 +249,9 @@ pub(crate) fn reweigh_with(
         let mut scaled = 0u128;
         for sample in tile.samples() {
             let tokens = (tile.start, tile.end);
-            if let Some((pairs, queries)) = pairs_in(&tiles.pool, mask, sample, tokens) {
-                // 60 bits of pairs, 17 of heads; a rate too high for them is an error below.
-                let work = u128::from(pairs) * u128::from(heads.shard_width());
-                let ticks = work.saturating_mul(costs.rate(queries, chunk).into());
-                scaled = scaled.saturating_add(ticks);
-            }
+            // A rate too high for 128 bits is an error below.
+            let ticks = scaled_ticks(costs, &tiles.pool, heads, mask, sample, tokens);
+            scaled = scaled.saturating_add(ticks);
         }
         let ticks = (scaled >> RATE_BITS).max(u128::from(scaled > 0));
         total += ticks * run.len() as u128;

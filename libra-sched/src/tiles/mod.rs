@@ -34,9 +34,10 @@ use crate::layout::TokenLayout;
 use crate::lengths::{MAX_COUNT, PackedLengths, check_total};
 use crate::mask::Mask;
 
+pub(crate) use adapt::part_of;
 pub use adapt::{Tiling, merge, split};
-pub(crate) use costs::reweigh_with;
 pub use costs::{CostTable, TICKS_PER_NS, reweigh};
+pub(crate) use costs::{reweigh_with, scaled_ticks, ticks_at, unscaled_ticks};
 pub use set::TileSet;
 pub(crate) use set::bound;
 

@@ -3,10 +3,12 @@ use std::collections::BTreeSet;
 use libra_sched::placement::{self, Problem, targets};
 use libra_sched::plan::Scratch;
 use libra_sched::{
-    CostTable, Error, Mask, Measured, Placer, PoolPlan, Slack, Speed, Speeds, WorkerId,
+    CostTable, Error, HeadSplit, LayoutKind, Mask, Measured, PackedLengths, Placer, PlanConfig,
+    PoolPlan, SampleId, Slack, Speed, Speeds, TokenLayout, Topology, WorkerId, audit,
     plan_pool_measured, tiles, verify, wire,
 };
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use crate::cases::{Case, masks, paper_cases, runs, slacks, tile_cases};
 use crate::twins;
@@ -283,4 +285,107 @@ fn an_idle_slow_worker_is_not_the_lightest() {
         speeds: Some(&speeds),
     };
     assert_eq!(plan(&case, measured).unwrap().workers, [WorkerId(1)]);
+}
+
+/// Sequences of 16 Ki tokens over four workers each, packed of samples from 64 tokens up, and a table
+/// by which short pieces take up to 40 times as long a pair.
+fn long_cases() -> impl Strategy<Value = (PackedLengths, TokenLayout, HeadSplit, CostTable)> {
+    const L: u32 = 1 << 14;
+    let sequence = prop::collection::vec(6u32..15, 1..200).prop_map(|logs| {
+        let mut left = L;
+        let mut lengths = Vec::new();
+        for log in logs {
+            let len = left.min((1 << log) - log);
+            lengths.push(len);
+            left -= len;
+            if left == 0 {
+                break;
+            }
+        }
+        lengths
+    });
+    let pool = prop::collection::vec(sequence, 2..5);
+    (
+        pool,
+        select(vec![4u32, 8]),
+        prop::collection::vec(1u32..6, 4),
+    )
+        .prop_map(|(pool, shards, factors)| {
+            let layout = TokenLayout::new(LayoutKind::Contiguous, pool.len() as u32, L, 4).unwrap();
+            let pool = PackedLengths::new(L.into(), pool).unwrap();
+            let heads = HeadSplit::new(8, 4, 8, 8, shards, 1).unwrap();
+            // From the longest down a pair takes as long, or up to 2.5 times as long, as one row later.
+            let lengths = [128u32, 512, 2048, 8192];
+            let mut rate = 1.0;
+            let mut times = Vec::new();
+            for (&len, &factor) in lengths.iter().zip(&factors).rev() {
+                let pairs = f64::from(len) * f64::from(len + 1) / 2.0;
+                times.push(vec![pairs * rate]);
+                rate *= f64::from(factor) / 2.0 + 0.5;
+            }
+            times.reverse();
+            let table = CostTable::new(Mask::Causal, &lengths, &[1], &times).unwrap();
+            (pool, layout, heads, table)
+        })
+}
+
+fn by_runs(slack: Slack) -> PlanConfig {
+    PlanConfig {
+        placer: Placer::Export(slack, Topology::new(4).unwrap()),
+        ..PlanConfig::paper(1024)
+    }
+}
+
+proptest! {
+    #![proptest_config(runs(200))]
+
+    #[test]
+    fn runs_by_time_keep_the_slack_up_to_a_step_of_128_tokens(
+        (pool, layout, heads, table) in long_cases(),
+        ppm in select(vec![10_000u32, 30_000, 100_000]),
+    ) {
+        let slack = Slack::from_ppm(ppm).unwrap();
+        let decides = Measured { costs: Some(&table), speeds: None };
+        let scratch = &mut Scratch::default();
+        let plan = plan_pool_measured(scratch, &pool, &layout, &heads, &by_runs(slack), decides);
+        let plan = plan.unwrap();
+        prop_assert_eq!(verify::check(&plan), []);
+        let times = audit::times(&plan, decides).unwrap();
+        let limit = slack.capacity(times.loads.iter().sum(), layout.workers());
+        // The last 128 tokens of the longest sample, as a piece of their own.
+        let longest = (0..pool.samples()).map(|id| pool.length(SampleId::new(id))).max().unwrap();
+        let last = Mask::Causal.pairs(longest, longest.saturating_sub(128)..longest);
+        let step = table.ticks(128, heads.shard_width(), last) as u64;
+        let worst = *times.loads.iter().max().unwrap();
+        prop_assert!(worst <= limit + step, "{worst} beyond {limit} by more than {step}");
+    }
+
+    #[test]
+    fn runs_by_any_table_make_plans_without_a_fault(
+        mut case in paper_cases(),
+        measured in measurements(),
+        gpus in 1u32..10,
+    ) {
+        let Placer::Paper(slack) = case.config.placer else {
+            unreachable!("paper cases are placed by Algorithm 2")
+        };
+        case.config.placer = Placer::Export(slack, Topology::new(gpus).unwrap());
+        let table = measured.table();
+        let decides = Measured { costs: Some(&table), speeds: None };
+        let plan = plan(&case, decides).unwrap();
+        prop_assert_eq!(verify::check(&plan), []);
+        let work = |plan: &PoolPlan| plan.loads().iter().sum::<u64>();
+        prop_assert_eq!(work(&plan), work(&case.plan()));
+    }
+
+    #[test]
+    fn where_rates_do_not_differ_runs_are_those_of_work((pool, layout, heads, _) in long_cases()) {
+        let flat = CostTable::new(Mask::Causal, &[64], &[2], &[vec![500.0]]).unwrap();
+        let plan = |costs| {
+            let (scratch, config) = (&mut Scratch::default(), by_runs(Slack::PAPER));
+            let decides = Measured { costs, speeds: None };
+            plan_pool_measured(scratch, &pool, &layout, &heads, &config, decides).unwrap()
+        };
+        prop_assert_eq!(plan(Some(&flat)), plan(None));
+    }
 }

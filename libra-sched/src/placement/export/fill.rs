@@ -43,8 +43,6 @@ pub(super) struct Fill {
     runs: Vec<Run>,
     /// Workers of a node with room: (room, worker), the least first.
     rooms: Vec<(u64, u32)>,
-    /// Workers of a node that a line could give nothing.
-    stuck: Vec<u32>,
     /// Nodes that cannot hold what they freed: (work that leaves, node), the most first.
     sources: Vec<(u64, u32)>,
     is_source: Vec<bool>,
@@ -75,6 +73,11 @@ struct Offer {
 }
 
 impl Fill {
+    /// Load of each worker.
+    pub(super) fn loads(&self) -> &[u64] {
+        &self.loads
+    }
+
     /// Runs made, in no order.
     pub(super) fn runs(&self) -> &[Run] {
         &self.runs
@@ -247,23 +250,26 @@ impl Fill {
     fn pour(&mut self, task: &Task<'_>, pieces: &mut Pieces, way: Way, mut budget: u64) {
         let lines = self.of_node[way.from as usize].clone();
         self.lines[lines].iter_mut().for_each(|line| line.near = 0);
-        self.stuck.clear();
+        let mut rooms = std::mem::take(&mut self.rooms);
+        rooms.clear();
+        let workers = Self::workers_of(task, way.to);
+        rooms.extend(workers.map(|worker| (self.room(task, worker, way.small), worker)));
+        rooms.retain(|&(room, _)| room > 0);
+        rooms.sort_unstable();
         while budget > 0 {
-            let mut rooms = std::mem::take(&mut self.rooms);
-            rooms.clear();
-            let able = Self::workers_of(task, way.to).filter(|w| !self.stuck.contains(w));
-            rooms.extend(able.map(|worker| (self.room(task, worker, way.small), worker)));
-            rooms.retain(|&(room, _)| room > 0);
-            rooms.sort_unstable();
-            let best = self.best(task, pieces, way, budget, &rooms);
-            self.rooms = rooms;
-            let Some(offer) = best else { return };
+            let Some(offer) = self.best(task, pieces, way, budget, &rooms) else {
+                break;
+            };
             let moved = self.take(task, pieces, &offer);
-            if moved == 0 {
-                self.stuck.push(offer.worker);
+            rooms.retain(|&(_, worker)| worker != offer.worker);
+            let left = (self.room(task, offer.worker, way.small), offer.worker);
+            // Where the line could give nothing the worker is left out.
+            if moved > 0 && left.0 > 0 {
+                rooms.insert(rooms.partition_point(|room| *room < left), left);
             }
             budget = budget.saturating_sub(moved);
         }
+        self.rooms = rooms;
     }
 
     /// The cheapest offer. Of the workers that have nothing of a line's sample only two can make it:
@@ -290,19 +296,29 @@ impl Fill {
             }
             let inside = way.from == way.to;
             let state = |l: &Line| (l.sample, l.work, l.top, l.near);
-            if !inside && last.is_some_and(|last| state(last) == state(line)) {
+            let known = last.is_some_and(|last| state(last) == state(line));
+            if known && !inside {
                 continue;
             }
-            last = Some(line);
             weighed += 1;
             if weighed > LINES_WEIGHED {
                 break;
             }
+            // Its offers would be those of the last, and the first of equals wins.
+            if known && last.is_some_and(|last| are_held_alike(task, pieces, last, line)) {
+                continue;
+            }
+            last = Some(line);
             let most = line.work.min(budget);
             let split = rooms.partition_point(|&(room, _)| room < most);
+            // Takers with more room than the line has work take the same tokens.
+            let mut top = (0, 0);
             let mut offer = |room: u64, taker: Holder| {
                 let work = room.min(most);
-                let bytes = bytes(task, pieces, way, line, work, taker);
+                if top.0 != work {
+                    top = (work, tokens_of(task, pieces, line, work));
+                }
+                let bytes = bytes(task, way, line, top.1, taker);
                 let offer = Offer {
                     price: (u128::from(bytes) << 32) / u128::from(work),
                     line: id,
@@ -438,31 +454,41 @@ fn is_part(task: &Task<'_>, pieces: &Pieces, line: &Line, piece: u32) -> bool {
     free.start < free.end && node_of(task, pieces, piece, line.shard) == line.node
 }
 
-/// Bytes that `work` from the top of a line costs `taker`, less what it has; those between nodes
-/// count twice, and keys that the node has fetched cross no more.
-fn bytes(task: &Task<'_>, pieces: &Pieces, way: Way, line: &Line, work: u64, taker: Holder) -> u64 {
-    let mut tokens = line.tokens;
-    if work < line.work {
-        tokens = 0;
-        let mut left = work;
-        for piece in pieces.of_sample(line.sample).rev() {
-            if !is_part(task, pieces, line, piece) {
-                continue;
-            }
-            let free = pieces.free_of(piece, line.shard);
-            let all = task.work(line.sample, free.start, free.end);
-            let count = free.end - free.start;
-            if all > left {
-                let each = (all / u64::from(count)).max(1);
-                tokens += (left / each).min(count.into()) as u32;
-                break;
-            }
-            tokens += count;
-            left -= all;
-        }
+/// Whether two lines of a sample are of shards whose workers have the same of it.
+fn are_held_alike(task: &Task<'_>, pieces: &Pieces, a: &Line, b: &Line) -> bool {
+    let price = |line: &Line| task.prices[line.shard as usize];
+    let holders = |line: &Line| pieces.holders(line.sample, line.shard);
+    price(a) == price(b) && holders(a).eq(holders(b))
+}
+
+/// About as many tokens from the top of a line as have `work`: 1 at least.
+fn tokens_of(task: &Task<'_>, pieces: &Pieces, line: &Line, work: u64) -> u32 {
+    if work >= line.work {
+        return line.tokens.clamp(1, line.top);
     }
+    let (mut tokens, mut left) = (0, work);
+    for piece in pieces.of_sample(line.sample).rev() {
+        if !is_part(task, pieces, line, piece) {
+            continue;
+        }
+        let free = pieces.free_of(piece, line.shard);
+        let all = task.work(line.sample, free.start, free.end);
+        let count = free.end - free.start;
+        if all > left {
+            let each = (all / u64::from(count)).max(1);
+            tokens += (left / each).min(count.into()) as u32;
+            break;
+        }
+        tokens += count;
+        left -= all;
+    }
+    tokens.clamp(1, line.top)
+}
+
+/// Bytes that `tokens` from the top of a line cost `taker`, less what it has; those between nodes
+/// count twice, and keys that the node has fetched cross no more.
+fn bytes(task: &Task<'_>, way: Way, line: &Line, tokens: u32, taker: Holder) -> u64 {
     let price = task.prices[line.shard as usize];
-    let tokens = tokens.clamp(1, line.top);
     let keys = task.keys(line.sample, line.top - tokens, line.top);
     let Free { start, end } = taker.own;
     let own = end

@@ -26,13 +26,15 @@
 mod fill;
 mod gather;
 mod pieces;
+mod repair;
 mod tiles;
+mod timed;
 
 use super::{Placement, Problem, Slack, Spare, targets_with};
 use crate::error::Error;
 use crate::lengths::check_total;
 use crate::mask::Mask;
-use crate::tiles::TileSet;
+use crate::tiles::{CostTable, TileSet, ticks_at};
 use crate::topology::Topology;
 
 use fill::Fill;
@@ -48,6 +50,8 @@ pub(super) struct Scratch {
     targets: Vec<u64>,
     /// Work of all samples before each one, in one shard, and of all.
     before: Vec<u128>,
+    /// Of each sample's tokens; empty where work decides.
+    rates: Vec<u64>,
 }
 
 /// A token range of one shard that a worker computes away from home.
@@ -63,7 +67,7 @@ struct Run {
 }
 
 /// Bytes of one token in one shard.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Price {
     /// Q out and O back.
     qo: u64,
@@ -85,19 +89,34 @@ struct Task<'a> {
     prices: &'a [Price],
     /// Work of all samples before each one, in one shard, and of all.
     before: &'a [u128],
+    /// Of each sample's tokens; empty where work decides.
+    rates: &'a [u64],
 }
 
 impl Task<'_> {
-    /// Work of the sample-local tokens in one shard.
-    fn work(&self, sample: u32, start: u32, end: u32) -> u64 {
+    /// Pairs × heads of the sample-local tokens in one shard.
+    fn exact(&self, sample: u32, start: u32, end: u32) -> u64 {
         let pairs = pairs(self.problem, self.mask, sample, start, end);
         pairs * u64::from(self.problem.heads.shard_width())
+    }
+
+    /// Work of the sample-local tokens in one shard, or their weight where times decide.
+    fn work(&self, sample: u32, start: u32, end: u32) -> u64 {
+        let work = self.exact(sample, start, end);
+        match self.rates.get(sample as usize) {
+            None => work,
+            // Part of the pool's, which fits 64 bits.
+            Some(&rate) => ticks_at(rate, work.into()) as u64,
+        }
     }
 
     /// Work of a piece in one shard. Most are whole samples, whose work is known.
     fn work_of(&self, piece: &Piece) -> u64 {
         let sample = piece.sample as usize;
-        if piece.start == 0 && piece.end == self.problem.pool.lengths()[sample] {
+        if self.rates.is_empty()
+            && piece.start == 0
+            && piece.end == self.problem.pool.lengths()[sample]
+        {
             // Part of the pool's, which fits 64 bits.
             return (self.before[sample + 1] - self.before[sample]) as u64;
         }
@@ -125,18 +144,59 @@ impl Task<'_> {
     }
 }
 
-/// Places the pool's attention so that no worker passes its target while that can be helped.
+/// What is asked, apart from times.
+#[derive(Clone, Copy)]
+pub(super) struct Plain<'a> {
+    pub(super) problem: &'a Problem<'a>,
+    pub(super) mask: Mask,
+    pub(super) topology: Topology,
+    pub(super) slack: Slack,
+}
+
+/// Places the pool's attention so that no worker passes its target while that can be helped; by the
+/// times of `costs` where they are given and differ from work.
 ///
 /// # Errors
-/// Parents of samples under another mask than causal, work beyond 64 bits, or more tiles than ids.
+/// Parents of samples under another mask than causal, work or times beyond 64 bits, or more tiles
+/// than ids.
 pub(super) fn place(
     scratch: &mut Scratch,
-    problem: &Problem<'_>,
-    mask: Mask,
-    topology: Topology,
-    slack: Slack,
+    plain: Plain<'_>,
+    costs: Option<&CostTable>,
     spare: Spare,
 ) -> Result<(TileSet, Placement), Error> {
+    let Plain {
+        problem,
+        mask,
+        slack,
+        ..
+    } = plain;
+    let total = sum_work(&mut scratch.before, problem, mask)?;
+    if let Some(costs) = costs.filter(|costs| !costs.is_flat()) {
+        return timed::place(scratch, plain, costs);
+    }
+    scratch.rates.clear();
+    targets_with(
+        &mut scratch.targets,
+        total,
+        problem.layout.workers(),
+        problem.speeds,
+        slack,
+    );
+    // Above the total no target changes anything.
+    for target in &mut scratch.targets {
+        *target = total.min(*target);
+    }
+    once(scratch, plain, spare)
+}
+
+/// Cuts and places for the targets at hand.
+fn once(
+    scratch: &mut Scratch,
+    plain: Plain<'_>,
+    spare: Spare,
+) -> Result<(TileSet, Placement), Error> {
+    let total = scratch.sum_weight(plain)?;
     let Scratch {
         pieces,
         fill,
@@ -144,19 +204,9 @@ pub(super) fn place(
         prices,
         targets,
         before,
+        rates,
     } = scratch;
-    let total = sum_work(before, problem, mask)?;
-    targets_with(
-        targets,
-        total,
-        problem.layout.workers(),
-        problem.speeds,
-        slack,
-    );
-    // Above the total no target changes anything.
-    targets
-        .iter_mut()
-        .for_each(|target| *target = total.min(*target));
+    let problem = plain.problem;
     let least = targets.iter().copied().min().unwrap_or(0);
     // What targets leave, a worker's share; the sum is at most the total times the workers.
     let sum: u128 = targets.iter().map(|&target| u128::from(target)).sum();
@@ -165,19 +215,39 @@ pub(super) fn place(
     prices.extend((0..problem.heads.shards()).map(|shard| price(problem, shard)));
     let task = Task {
         problem,
-        mask,
-        topology,
+        mask: plain.mask,
+        topology: plain.topology,
         targets,
         // Cuts may use up a part of that, and little of a target.
         grain_work: (least / 256).min(u64::try_from(left / 4).unwrap_or(u64::MAX)),
         prices,
         before,
+        rates,
     };
     pieces.cut(&task);
     pieces.gather(&task);
     pieces.free(&task);
     let fallbacks = fill.run(&task, pieces);
     tiles::build(tiles, &task, pieces, fill.runs(), fallbacks, spare)
+}
+
+impl Scratch {
+    /// Weight of the pool: work, or ticks where there are rates.
+    fn sum_weight(&self, plain: Plain<'_>) -> Result<u64, Error> {
+        let Plain { problem, mask, .. } = plain;
+        let shards = u128::from(problem.heads.shards());
+        if self.rates.is_empty() {
+            let work = self.before.last().expect("the sum of none at least");
+            return check_total("work of the pool", work * shards);
+        }
+        let width = u128::from(problem.heads.shard_width());
+        let mut sum = 0u128;
+        for (sample, (&len, &rate)) in (0..).zip(problem.pool.lengths().iter().zip(&self.rates)) {
+            let work = u128::from(pairs(problem, mask, sample, 0, len)) * width;
+            sum = sum.saturating_add(ticks_at(rate, work));
+        }
+        check_total("time of the pool", sum.saturating_mul(shards))
+    }
 }
 
 /// Work of all samples before each one, in one shard; returns that of the pool in all.

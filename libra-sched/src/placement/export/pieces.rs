@@ -22,14 +22,14 @@ pub(super) struct Piece {
 }
 
 /// Free tokens of one piece in one shard: `start..end` within the sample, from the top down.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Free {
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
 /// A worker that kept or freed tokens of a sample in a shard.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) worker: u32,
     /// Up to where it has the keys, since it keeps tokens that read them.

@@ -2,8 +2,9 @@
 
 use super::pieces::Pieces;
 use super::{Run, Task};
-use crate::error::Error;
+use crate::error::{Error, check_limit};
 use crate::ids::{SampleId, WorkerId};
+use crate::lengths::MAX_COUNT;
 use crate::placement::{Placement, Spare, sum_loads_with};
 use crate::tiles::{ShTile, TileSet};
 
@@ -11,7 +12,10 @@ use crate::tiles::{ShTile, TileSet};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     runs: Vec<Run>,
+    /// By slot, shard and start.
     placed: Vec<(ShTile, WorkerId)>,
+    /// Slot, start, shard and place in `placed`, from the highest bits down.
+    order: Vec<u128>,
 }
 
 /// Tiles for the runs and for what stays.
@@ -53,14 +57,25 @@ pub(super) fn build(
             }
         }
     }
-    for (tile, _) in &mut scratch.placed {
-        describe(task, tile);
-    }
+    let count = scratch.placed.len();
+    check_limit("number of tiles", count as u128, MAX_COUNT.into())?;
+    scratch.order.clear();
     scratch
-        .placed
-        .sort_unstable_by_key(|(tile, _)| (tile.slot, tile.start, tile.shard));
-    let tiles = scratch.placed.iter().map(|&(tile, _)| tile).collect();
-    let workers: Vec<WorkerId> = scratch.placed.iter().map(|&(_, worker)| worker).collect();
+        .order
+        .extend((0u128..).zip(&scratch.placed).map(|(id, (tile, _))| {
+            u128::from(tile.slot) << 96
+                | u128::from(tile.start) << 64
+                | u128::from(tile.shard) << 32
+                | id
+        }));
+    scratch.order.sort_unstable();
+    let (mut tiles, mut workers) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for &key in &scratch.order {
+        let (mut tile, worker) = scratch.placed[key as u32 as usize];
+        describe(task, &mut tile, tiles.last());
+        tiles.push(tile);
+        workers.push(worker);
+    }
     let tiles = TileSet::new_with(spare.runs, pool, layout, heads, tiles)?;
     let loads = sum_loads_with(spare.loads, &tiles, &workers, layout.workers());
     Ok((
@@ -127,8 +142,16 @@ fn push(
     ));
 }
 
-/// Samples and work of a tile: whole samples are summed already, and what it cuts off is taken away.
-fn describe(task: &Task<'_>, tile: &mut ShTile) {
+/// Samples and work of a tile: those of `last` where it has the same tokens in another shard. Else
+/// whole samples are summed already, and what it cuts off is taken away.
+fn describe(task: &Task<'_>, tile: &mut ShTile, last: Option<&ShTile>) {
+    let tokens = |tile: &ShTile| (tile.slot, tile.start, tile.end);
+    if let Some(last) = last.filter(|last| tokens(last) == tokens(tile)) {
+        tile.first_sample = last.first_sample;
+        tile.samples = last.samples;
+        tile.work = last.work;
+        return;
+    }
     let pool = task.problem.pool;
     let own = pool.samples_of(tile.slot as usize);
     let starts = &pool.starts()[own.clone()];
@@ -138,8 +161,8 @@ fn describe(task: &Task<'_>, tile: &mut ShTile) {
         pool.tokens(SampleId::new(first)),
         pool.tokens(SampleId::new(last)),
     );
-    let cut_head = task.work(first as u32, 0, tile.start - head.start);
-    let cut_tail = task.work(
+    let cut_head = task.exact(first as u32, 0, tile.start - head.start);
+    let cut_tail = task.exact(
         last as u32,
         tile.end.min(tail.end) - tail.start,
         tail.end - tail.start,

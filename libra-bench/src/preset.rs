@@ -260,8 +260,8 @@ impl Settings {
             elastic: plan.elastic.unwrap_or(preset.elastic),
             ga_order: plan.ga_order.unwrap_or(preset.ga_order),
             placement: plan.placement.unwrap_or_else(|| {
-                // Measured times and adaptive tiles are for placers of tiles.
-                let tiles = plan.costs.is_some() || plan.tiles == Some(Tiling::Adaptive);
+                // Adaptive tiles are for placers of tiles.
+                let tiles = plan.tiles == Some(Tiling::Adaptive);
                 if tiles && preset.placement == Placement::Export {
                     Placement::Paper
                 } else {

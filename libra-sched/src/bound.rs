@@ -4,7 +4,9 @@
 //!   tokens away, and no token takes more work along than its keys times its heads.
 //! - **K and V** (causal mask): the work of one sample in one KV span is spread over workers of which
 //!   the k-th highest, by the last token it computes, reaches at least as far as the k − 1 before it
-//!   leave. It reads all keys up to there, less what it holds; no token is held twice.
+//!   leave. It reads all keys up to there, less what it holds itself. No token is held twice, so the
+//!   first k workers hold at most what the k largest holders do, and nobody fetches less than nothing:
+//!   for every k, the first k reaches less the k largest holdings is a bound.
 //!
 //! O(samples · W + pieces log pieces).
 //!
@@ -157,19 +159,28 @@ fn kv_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
         let kv_heads = heads.kv_of_span(span);
         let count = kv_heads.end - kv_heads.start;
         let width = u64::from(count * heads.group());
-        let tokens: u128 = (0..plan.lengths.samples())
-            .map(|sample| u128::from(tokens_read(plan, SampleId::new(sample), width, heaviest)))
-            .sum();
+        let fetched =
+            |(slot, sample)| u128::from(tokens_fetched(plan, slot, sample, width, heaviest));
+        let tokens: u128 = samples(plan).map(fetched).sum();
         bytes += tokens * u128::from(plan.bytes.kv_token(heads, count));
     }
     saturated(bytes)
 }
 
+/// Every sample with its slot.
+fn samples(plan: &PoolPlan) -> impl Iterator<Item = (u32, SampleId)> + '_ {
+    (0..plan.layout.slots()).flat_map(|slot| {
+        let samples = plan.lengths.samples_of(slot as usize);
+        samples.map(move |sample| (slot, SampleId::new(sample)))
+    })
+}
+
 /// Tokens of a sample's K and V that workers read beyond those they hold.
-fn tokens_read(plan: &PoolPlan, sample: SampleId, width: u64, heaviest: u64) -> u64 {
+fn tokens_fetched(plan: &PoolPlan, slot: u32, sample: SampleId, width: u64, heaviest: u64) -> u64 {
     let len = plan.lengths.length(sample);
     let all = u128::from(plan.mask.cum_pairs(len, len)) * u128::from(width);
-    let (mut read, mut done) = (0, 0u128);
+    let mut held = held(plan, slot, sample).into_iter();
+    let (mut fetched, mut most, mut done) = (0i64, 0, 0u128);
     // At most all workers of the pool; each takes at most the heaviest's work.
     for _ in 0..plan.layout.workers() {
         if done >= all {
@@ -177,12 +188,30 @@ fn tokens_read(plan: &PoolPlan, sample: SampleId, width: u64, heaviest: u64) -> 
         }
         let left = all - done;
         // The last token that is not done reads itself and all before: Φ(x) ≥ left.
-        read += u64::from(first_where(0..len, |x| {
+        let reach = first_where(0..len, |x| {
             u128::from(plan.mask.cum_pairs(len, x)) * u128::from(width) >= left
-        }));
+        });
+        // Both are tokens of one sample, below 2^32, and workers fewer than 2^31.
+        fetched += i64::from(reach) - held.next().unwrap_or(0);
+        most = most.max(fetched);
         done += u128::from(heaviest);
     }
-    read.saturating_sub(len.into())
+    most as u64
+}
+
+/// Tokens of a sample of `slot` that each context rank holds, most first.
+fn held(plan: &PoolPlan, slot: u32, sample: SampleId) -> Vec<i64> {
+    let tokens = plan.lengths.tokens(sample);
+    let mut held = vec![0; plan.layout.ranks() as usize];
+    for fragment in plan.layout.fragments(slot) {
+        let (start, end) = (
+            tokens.start.max(fragment.start),
+            tokens.end.min(fragment.end),
+        );
+        held[fragment.rank as usize] += i64::from(end.saturating_sub(start));
+    }
+    held.sort_unstable_by(|a, b| b.cmp(a));
+    held
 }
 
 fn saturated(bytes: u128) -> u64 {

@@ -64,14 +64,14 @@ pub(super) fn distca(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
     pools::planned(window, &shapes, &pools)
 }
 
-/// Certified pools, elastic and in GA order as the shapes say, placed by runs, ranges of keys once a node. Measured times
-/// and adaptive tiles are for placers of tiles: where the shapes ask for them, their placer stays.
+/// Certified pools, elastic and in GA order as the shapes say, placed by runs, ranges of keys once a node. Adaptive
+/// tiles are for placers of tiles: where the shapes ask for them, their placer stays.
 pub(super) fn libra(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
     let mut ours = shapes.clone();
     ours.vrsp = Vrsp::Certified;
     ours.plan.kv_fetch = KvFetch::Range;
     ours.plan.kv_route = KvRoute::Node(shapes.topology);
-    let needs_tiles = shapes.costs.is_some() || shapes.plan.tiling == Tiling::Adaptive;
+    let needs_tiles = shapes.plan.tiling == Tiling::Adaptive;
     let is_export = matches!(shapes.plan.placer, Placer::Export(..));
     if !needs_tiles && !is_export {
         ours.plan.placer = Placer::Export(slack_of(&shapes.plan), shapes.topology);

@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-#[allow(dead_code)]
 mod baseline;
 mod cli;
 mod commands;

@@ -162,7 +162,7 @@ pub(super) fn check_schedule(schedule: &Schedule, window: &PackedLengths, shapes
         total += computed(&forward);
         tokens += group.tokens.iter().sum::<u64>();
     }
-    if schedule.step_equivalent {
+    if schedule.method.is_step_equivalent() {
         assert_eq!(
             total,
             work_of(window, shapes.plan.mask, shapes.heads.q_heads())

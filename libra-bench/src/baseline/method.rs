@@ -143,6 +143,7 @@ impl Method {
     ///
     /// # Errors
     /// As [`Method::schedule_next`].
+    #[cfg(test)]
     pub(crate) fn schedule(
         self,
         window: &PackedLengths,
@@ -193,8 +194,7 @@ impl Method {
             Self::DynamicCp => dynamic_cp::groups(window, shapes)?,
         };
         Ok(Schedule {
-            method: self.name(),
-            step_equivalent: self.is_step_equivalent(),
+            method: self,
             groups,
         })
     }

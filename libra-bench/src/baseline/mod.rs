@@ -32,10 +32,8 @@ use crate::simulate::program::Program;
 /// One window as one method runs it.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    /// Its name in tables and on the command line.
-    pub(crate) method: &'static str,
-    /// Whether every step trains on the samples of its own window, as without the method.
-    pub(crate) step_equivalent: bool,
+    /// Who made it.
+    pub(crate) method: method::Method,
     /// Groups of workers that run one after the other or side by side.
     pub(crate) groups: Vec<Group>,
 }

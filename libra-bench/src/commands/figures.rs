@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::plan::line;
 use super::{Context, Outcome, code};
 use crate::cli::FiguresArgs;
-use crate::figures::{Comparison, Effort, Made, RECIPES, Recipe, Relation};
+use crate::figures::{Asked, Comparison, Effort, Made, RECIPES, Recipe, Relation};
 use crate::plot::value_text;
 use crate::report::{Column, Report, Table};
 use crate::store;
@@ -15,9 +15,10 @@ pub(super) fn run(context: &Context, figures: &FiguresArgs) -> Outcome {
         figures.only.is_empty() || figures.only.iter().any(|figure| figure == recipe.figure)
     };
     let recipes: Vec<&Recipe> = RECIPES.iter().filter(is_wanted).collect();
-    let effort = Effort {
+    let asked = Asked {
         windows: figures.windows,
         seed: figures.seed,
+        is_small: figures.small,
     };
     let mut words = vec![
         "figures".to_owned(),
@@ -28,48 +29,63 @@ pub(super) fn run(context: &Context, figures: &FiguresArgs) -> Outcome {
         let only: Vec<&str> = recipes.iter().map(|recipe| recipe.figure).collect();
         words.extend(["--only".to_owned(), only.join(",")]);
     }
-    words.extend(["--windows".to_owned(), effort.windows.to_string()]);
-    words.extend(["--seed".to_owned(), effort.seed.to_string()]);
+    if let Some(windows) = asked.windows {
+        words.extend(["--windows".to_owned(), windows.to_string()]);
+    }
+    words.extend(["--seed".to_owned(), asked.seed.to_string()]);
+    words.extend(asked.is_small.then(|| "--small".to_owned()));
     let mut report = Report::new("figures", line(&words));
-    report.seed = Some(effort.seed);
+    report.seed = Some(asked.seed);
     report.config = json!({
         "figures": recipes.iter().map(|recipe| recipe.figure).collect::<Vec<_>>(),
-        "windows": effort.windows,
+        "windows": asked.windows,
     });
     report.header();
 
     store::make_directory(&figures.out)?;
-    let progress = context.progress("measured", recipes.iter().map(|recipe| recipe.steps).sum());
+    let steps = |recipe: &&Recipe| recipe.steps(recipe.effort(asked));
+    let progress = context.progress("measured", recipes.iter().map(steps).sum());
     let mut comparisons = Vec::new();
     for recipe in recipes {
+        let effort = recipe.effort(asked);
         let Some(made) = recipe.make(effort, &|| progress.step())? else {
             break;
         };
-        let names = write(figures, &made)?;
+        let names = write(figures, &made, effort)?;
         report.note(format!(
             "figure {}, {}: {}",
             made.figure,
             made.title,
             names.join(", ")
         ));
-        comparisons.extend(made.comparisons());
+        let compared = made.comparisons();
+        report
+            .cases
+            .extend(compared.iter().map(|one| json_case(one, effort)));
+        comparisons.extend(compared);
     }
     drop(progress);
     report.note("");
     report.table(table(&comparisons));
     report.note("difference: ours over the paper's, less 1; settings and reasons are in the book");
     report.reproduce(report.reproduce.clone());
-    report.cases = comparisons.iter().map(json_case).collect();
     Ok((report, code()))
 }
 
 /// Writes a figure's files; returns their paths.
-fn write(figures: &FiguresArgs, made: &Made) -> Result<[String; 2], crate::failure::Failure> {
+fn write(
+    figures: &FiguresArgs,
+    made: &Made,
+    effort: Effort,
+) -> Result<[String; 2], crate::failure::Failure> {
     let names = ["svg", "csv"].map(|suffix| format!("figure-{}.{suffix}", made.figure));
     // Whoever finds the file somewhere else needs no folder's name to make it again.
     let command = format!(
-        "libra-bench figures --only {} --windows {} --seed {}",
-        made.figure, figures.windows, figures.seed
+        "libra-bench figures --only {} --windows {} --seed {}{}",
+        made.figure,
+        effort.windows,
+        effort.seed,
+        if effort.is_small { " --small" } else { "" },
     );
     let texts = [made.drawn.file(), made.csv(&command)];
     for (name, text) in names.iter().zip(&texts) {
@@ -116,7 +132,7 @@ fn percent(ours: f64, paper: f64) -> String {
     format!("{:+.0}", (ours / paper - 1.0) * 100.0).replace("-0", "0")
 }
 
-fn json_case(one: &Comparison) -> Value {
+fn json_case(one: &Comparison, effort: Effort) -> Value {
     let paper = &one.paper;
     json!({
         "figure": paper.figure,
@@ -128,6 +144,7 @@ fn json_case(one: &Comparison) -> Value {
         "paper_is_rounded": paper.relation == Relation::About,
         "paper_source": paper.source,
         "ours": one.ours,
+        "windows": effort.windows,
         "why": one.why,
     })
 }

@@ -12,7 +12,7 @@ pub(super) struct Method {
     pub(super) label: &'static str,
     /// Colour and shape.
     pub(super) colour: usize,
-    /// A line that is measured, or one that is reckoned.
+    /// A line, dashed where it is reckoned or shares its colour.
     pub(super) mark: Mark,
 }
 
@@ -164,7 +164,8 @@ impl Subject<'_> {
             .map(|&(_, y)| y);
         Panel::Axes(Axes {
             title: self.title.to_owned(),
-            x: Axis::names("", self.methods.iter().map(|method| method.label)),
+            // Short enough to stand side by side.
+            x: Axis::names("", self.methods.iter().map(|method| method.name)),
             y: Axis::linear(y, values),
             series,
         })

@@ -8,12 +8,12 @@ mod grouping;
 mod published;
 mod random_pools;
 mod residual;
-// No recipe measures times.
-#[allow(dead_code)]
 mod simulated;
+mod times;
 
 use crate::failure::Failure;
 use crate::plot;
+use times::{attention, training};
 
 pub(crate) use published::{Published, Relation, published};
 
@@ -25,24 +25,85 @@ type Make = fn(Effort, &(dyn Fn() + Sync)) -> Result<Option<Made>, Failure>;
 pub(crate) struct Recipe {
     /// Its number in the paper.
     pub(crate) figure: &'static str,
-    /// How often `step` is called.
-    pub(crate) steps: u64,
+    /// Windows of each corpus where nobody says how many.
+    windows: u64,
+    /// How often `step` is called over so many windows.
+    steps: fn(u64) -> u64,
     make: Make,
 }
 
 /// All figures, in the paper's order.
-pub(crate) const RECIPES: [Recipe; 2] = [
+pub(crate) const RECIPES: [Recipe; 9] = [
+    Recipe {
+        figure: "1",
+        windows: 4,
+        steps: training::scaling_steps,
+        make: training::scaling,
+    },
+    Recipe {
+        figure: "3",
+        windows: 1,
+        steps: training::jitter_steps,
+        make: training::jitter,
+    },
     Recipe {
         figure: "4",
-        steps: random_pools::STEPS,
+        windows: 64,
+        steps: |_| random_pools::STEPS,
         make: random_pools::make,
     },
     Recipe {
         figure: "8",
-        steps: residual::STEPS,
+        windows: 64,
+        steps: |_| residual::STEPS,
         make: residual::make,
     },
+    Recipe {
+        figure: "11",
+        windows: 4,
+        steps: training::end_to_end_steps,
+        make: training::end_to_end,
+    },
+    Recipe {
+        figure: "12",
+        windows: 4,
+        steps: attention::core_attention_steps,
+        make: attention::core_attention,
+    },
+    Recipe {
+        figure: "14",
+        // The paper's iterations.
+        windows: 15,
+        steps: training::microbatches_steps,
+        make: training::microbatches,
+    },
+    Recipe {
+        figure: "15",
+        windows: 4,
+        steps: attention::pool_sizes_steps,
+        make: attention::pool_sizes,
+    },
+    Recipe {
+        figure: "16",
+        windows: 2,
+        steps: attention::shards_and_blocks_steps,
+        make: attention::shards_and_blocks,
+    },
 ];
+
+/// Tokens of the paper's sequences over those of small ones.
+const SMALLER: u32 = 16;
+
+/// How much to measure, as asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// As [`Effort::windows`], if it is said.
+    pub(crate) windows: Option<u64>,
+    /// As [`Effort::seed`].
+    pub(crate) seed: u64,
+    /// As [`Effort::is_small`].
+    pub(crate) is_small: bool,
+}
 
 /// How much to measure.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +112,36 @@ pub(crate) struct Effort {
     pub(crate) windows: u64,
     /// Of drawn lengths and random orders.
     pub(crate) seed: u64,
+    /// Whether sequences and windows of simulated figures are far smaller than the paper's, so that tests take seconds.
+    pub(crate) is_small: bool,
+}
+
+impl Effort {
+    /// Tokens of a block that stands for one of `tokens`.
+    fn tokens(self, tokens: u32) -> u32 {
+        if self.is_small {
+            tokens / SMALLER
+        } else {
+            tokens
+        }
+    }
 }
 
 impl Recipe {
+    /// `asked`, with the recipe's own number of windows where none is asked for.
+    pub(crate) fn effort(&self, asked: Asked) -> Effort {
+        Effort {
+            windows: asked.windows.unwrap_or(self.windows),
+            seed: asked.seed,
+            is_small: asked.is_small,
+        }
+    }
+
+    /// How often `step` is called.
+    pub(crate) fn steps(&self, effort: Effort) -> u64 {
+        (self.steps)(effort.windows)
+    }
+
     /// Measures and draws; `None` where the user asked for an end.
     pub(crate) fn make(
         &self,
@@ -159,5 +247,31 @@ impl Point {
     fn is(&self, paper: &Published) -> bool {
         (self.corpus, self.method, self.at.as_str(), self.quantity)
             == (&paper.corpus, &paper.method, &paper.at, &paper.quantity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn every_recipe_calls_back_as_often_as_it_says() {
+        let effort = Effort {
+            windows: 1,
+            seed: 7,
+            is_small: true,
+        };
+        for recipe in RECIPES {
+            let calls = AtomicU64::new(0);
+            let step = || {
+                calls.fetch_add(1, Ordering::Relaxed);
+            };
+            let made = recipe.make(effort, &step).expect("legal");
+            assert_eq!(made.expect("not interrupted").figure, recipe.figure);
+            let calls = calls.into_inner();
+            assert_eq!(calls, recipe.steps(effort), "{}", recipe.figure);
+        }
     }
 }

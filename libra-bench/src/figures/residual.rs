@@ -9,8 +9,12 @@ const SIZES: [usize; 6] = [2, 4, 8, 16, 32, 64];
 const GBS: u32 = 128;
 const WINDOW_SIZES: [u32; 4] = [32, 64, 128, 256];
 const POOL_SIZE: usize = 8;
-const GROUPINGS: [Grouping; 4] = [
+const GROUPINGS: [Grouping; 8] = [
     Grouping::Random,
+    Grouping::Folding,
+    Grouping::SwapsWeak,
+    Grouping::Swaps,
+    Grouping::Differencing,
     Grouping::Paper,
     Grouping::Certified,
     Grouping::Bound,

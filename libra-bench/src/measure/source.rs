@@ -42,6 +42,14 @@ impl Source {
         Ok(Self { origin, order })
     }
 
+    /// Lengths of a distribution.
+    pub(crate) fn drawn(distribution: Distribution) -> Self {
+        Self {
+            origin: Origin::Drawn(distribution),
+            order: Order::AsIs,
+        }
+    }
+
     /// A bundled corpus.
     pub(crate) fn bundled(name: &str) -> Self {
         Self {

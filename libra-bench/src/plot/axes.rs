@@ -93,14 +93,15 @@ impl Axes {
 
     fn horizontal(&self) -> Markup {
         let ticks = self.x.ticks();
-        let widest = ticks
-            .iter()
-            .map(|(_, text)| text_width(text))
-            .fold(0.0, f64::max);
+        let touch = |every: &usize| {
+            let shown = ticks.iter().step_by(*every);
+            let shown: Vec<(f64, f64)> = shown
+                .map(|(value, text)| (x_of(&self.x, *value), text_width(text)))
+                .collect();
+            (shown.windows(2)).any(|two| two[1].0 - two[0].0 < (two[0].1 + two[1].1) / 2.0 + 7.0)
+        };
         // Labels that would touch are left out, in equal distances.
-        let every = ((widest + 8.0) * ticks.len() as f64 / (RIGHT - LEFT))
-            .ceil()
-            .max(1.0) as usize;
+        let every = (1..=ticks.len()).find(|every| !touch(every)).unwrap_or(1);
         html! {
             @for (value, text) in ticks.iter().step_by(every) {
                 text x=(number(x_of(&self.x, *value))) y=(number(BOTTOM + 18.0))

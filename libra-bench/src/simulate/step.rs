@@ -16,6 +16,8 @@ pub(crate) struct WindowTimes {
     pub(crate) forward_ns: Vec<u64>,
     /// Likewise backward, without a second forward.
     pub(crate) backward_ns: Vec<u64>,
+    /// Attention of the busiest worker of all groups side by side, forward, by GA index.
+    pub(crate) compute_ns: Vec<u64>,
     /// The busiest port of all groups side by side, forward, by GA index.
     pub(crate) port_ns: Vec<u64>,
     /// Attention of one layer forward, by GA index and replica.
@@ -75,6 +77,7 @@ impl WindowTimes {
         Self {
             forward_ns: slowest(|group| group.forward.makespan_ns),
             backward_ns: slowest(|group| group.backward.makespan_ns),
+            compute_ns: slowest(|group| group.forward.compute_ns_max),
             port_ns: slowest(|group| group.forward.comm_ns_max),
             replica_ns: by_replica(|group| group.forward.makespan_ns).concat(),
             layer_ns: by_replica(|group| group.forward.makespan_ns.saturating_add(group.linear_ns))
@@ -162,6 +165,8 @@ pub(crate) struct MethodTimes {
     pub(crate) straggler_ms_max: f64,
     /// Attention forward, mean of all workers.
     pub(crate) compute_ms_mean: f64,
+    /// Attention forward of the busiest worker of the groups side by side, mean over GA indices and windows.
+    pub(crate) busiest_compute_ms_mean: f64,
     /// Messages at the busiest port, mean of all workers.
     pub(crate) comm_ms_mean: f64,
     /// Messages at the busiest port of the groups side by side, mean over GA indices and windows.
@@ -251,6 +256,7 @@ impl MethodTimes {
             straggler_ms_max: max,
             compute_ms_mean: ahead.mean_ms(ahead.compute_ns),
             comm_ms_mean: ahead.mean_ms(ahead.comm_ns),
+            busiest_compute_ms_mean: mean_ms(&all(|w| &w.compute_ns)),
             busiest_port_ms_mean: mean_ms(&all(|w| &w.port_ns)),
             exposed_ms_mean: ahead.mean_ms(ahead.exposed_ns),
             speedup_mean: base.and_then(|base| over(base.straggler_ms_mean, mean)),

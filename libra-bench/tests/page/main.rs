@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Narrow as a telephone, wide as a screen.
 const WIDTHS: [u32; 2] = [360, 1400];
 
-/// A page with every section, from what the commands write today; simulated times and events are made up.
+/// A page with every section, from what the commands write today.
 fn page() -> &'static Path {
     static PAGE: OnceLock<PathBuf> = OnceLock::new();
     PAGE.get_or_init(|| {
@@ -45,15 +45,13 @@ fn page() -> &'static Path {
             Some("sweep.json"),
         );
         run(
-            "figures --out figures --windows 2 --format json",
+            "figures --out figures --windows 1 --small --format json",
             Some("figures.json"),
         );
-        for (name, text) in [
-            ("simulate.json", include_str!("simulate.json")),
-            ("trace.json", include_str!("trace.json")),
-        ] {
-            std::fs::write(at.join(name), text).expect("written");
-        }
+        run(
+            "simulate --dist calibrated-256k --gbs 8 --dp 8 --trace trace.json --format json",
+            Some("simulate.json"),
+        );
         let all = "demo.json plan.json sweep.json figures.json simulate.json trace.json";
         run(&format!("report {all} -o page.html"), None);
         at.join("page.html")

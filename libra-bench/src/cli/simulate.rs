@@ -15,6 +15,10 @@ pub(crate) struct SimulateArgs {
     /// The machines: h200, h100 or a cluster file in TOML
     #[arg(long, value_name = "CLUSTER", default_value = "h200")]
     pub(crate) cluster: String,
+    /// What is trained: qwen3-8b, qwen3-30b-a3b, qwen3-235b-a22b or a model file in TOML; instead of the cluster's model,
+    /// and of heads that are not given
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
     /// Methods to compare, with commas between them, or all
     #[arg(long, value_name = "METHODS", default_value = "ulysses,paper,libra", value_parser = methods)]
     pub(crate) method: Methods,

@@ -13,6 +13,7 @@ use crate::measure::Source;
 use crate::preset::Settings;
 use crate::report::{Column, Report, Table};
 use crate::simulate::cluster::Cluster;
+use crate::simulate::model::Model;
 use crate::simulate::step::MethodTimes;
 use crate::simulate::windows::Request;
 use crate::units::format_bytes;
@@ -27,7 +28,16 @@ pub(super) fn run(
     simulate: &SimulateArgs,
 ) -> Outcome {
     let source = Source::new(workload)?;
-    let machines = Cluster::read(&simulate.cluster)?;
+    let mut machines = Cluster::read(&simulate.cluster)?;
+    let model = simulate.model.as_deref().map(Model::read).transpose()?;
+    let plan = match &model {
+        Some(model) => {
+            let file = &mut machines.file;
+            file.model = model.section(&file.model, file.gpu.peak_tflops);
+            &model.heads(plan)
+        }
+        None => plan,
+    };
     let settings = settings(workload, cluster, plan, &machines)?;
     settings.refuse_sparse("simulation")?;
     let shapes = settings.shapes()?;
@@ -60,6 +70,7 @@ pub(super) fn run(
     report.config = config(&source, &settings, request.windows);
     report.config["cluster"] = json!(machines.file);
     report.config["kernel"] = json!(machines.kernel.name());
+    report.config["model"] = json!(model);
     report.config["backward"] = json!(simulate.backward.to_string());
     report.config["methods"] = json!(names(methods));
     describe(&mut report, &request, &done.methods);
@@ -106,8 +117,10 @@ fn reproducing(context: &Context, request: &Request<'_>, simulate: &SimulateArgs
         request.settings,
         request.windows,
     );
+    let model = simulate.model.clone().unwrap_or_default();
     for (name, value, default) in [
         ("--cluster", simulate.cluster.clone(), "h200"),
+        ("--model", model, ""),
         ("--method", names(request.methods), "ulysses,paper,libra"),
         ("--backward", simulate.backward.to_string(), "recompute"),
     ] {
@@ -143,7 +156,10 @@ fn describe(report: &mut Report, request: &Request<'_>, cases: &[MethodTimes]) {
     );
     report.note(format!(
         "step: forward and backward ({}) of {} layers with {} us a token beside attention, PP {}",
-        request.backward, model.layers, model.linear_us_per_token, request.shapes.pp,
+        request.backward,
+        model.layers,
+        (model.linear_us_per_token * 1e3).round() / 1e3,
+        request.shapes.pp,
     ));
     if cases.iter().any(|case| !case.step_equivalent) {
         report.note("*: trains on other samples in a step than the corpus' order gives");

@@ -1,6 +1,6 @@
 //! The time model: programs of workers on a cluster that exists on paper only.
 //!
-//! A [`cluster`] file says what links and GPUs do. [`kernel`] turns attention into time, [`fabric`] workers into ports,
+//! A [`cluster`] file says what links and GPUs do. a [`model`] file what runs there. [`kernel`] turns attention into time, [`fabric`] workers into ports,
 //! [`engine`] runs one program over them, [`group`] one layer of a group, [`step`] all groups of a window, [`windows`] all
 //! windows of several methods.
 
@@ -11,6 +11,7 @@ pub(crate) mod fabric;
 pub(crate) mod group;
 pub(crate) mod jitter;
 pub(crate) mod kernel;
+pub(crate) mod model;
 pub(crate) mod pipeline;
 pub(crate) mod program;
 pub(crate) mod step;

@@ -75,21 +75,13 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert_eq!(output.status.code(), Some(0));
 }
 
+/// Runs `arguments` in CSV until they report progress, then interrupts; how many cases there were.
 #[cfg(unix)]
-#[test]
-fn an_interrupt_keeps_what_is_done() {
+fn interrupted(arguments: &[&str], first: &str) -> usize {
     use std::io::{BufRead, BufReader, Read};
     use std::process::{Command, Stdio};
     let mut child = program(Path::new("."))
-        .args([
-            "plan",
-            "--dist",
-            "lognormal:12,1",
-            "--preset",
-            "tiny",
-            "--windows",
-            "40K",
-        ])
+        .args(arguments)
         .args(["--progress", "plain", "--format", "csv"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -98,7 +90,7 @@ fn an_interrupt_keeps_what_is_done() {
     let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
     let mut line = String::new();
     stderr.read_line(&mut line).expect("readable");
-    assert!(line.starts_with("planned "), "{line}");
+    assert!(line.starts_with(first), "{line}");
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
@@ -113,6 +105,19 @@ fn an_interrupt_keeps_what_is_done() {
         rest.ends_with("warning: interrupted; what follows was finished before\n"),
         "{rest}"
     );
-    let cases = csv.lines().count() - 1;
+    csv.lines().count() - 1
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_keeps_what_is_done() {
+    let drawn = ["--dist", "lognormal:12,1", "--preset", "tiny", "--windows"];
+    let cases = interrupted(&[&["plan"], &drawn[..], &["40K"]].concat(), "planned ");
     assert!((16_384..163_840).contains(&cases), "{cases} cases");
+    // A case a method, over the windows that all of them have finished.
+    let cases = interrupted(
+        &[&["simulate"], &drawn[..], &["400"]].concat(),
+        "simulated ",
+    );
+    assert_eq!(cases, 3);
 }

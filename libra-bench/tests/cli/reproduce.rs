@@ -46,7 +46,7 @@ fn every_command_prints_how_to_print_the_same() {
         "--verify",
         "all",
     ];
-    let commands: [&[&str]; 15] = [
+    let commands: [&[&str]; 18] = [
         &[
             &["plan"],
             &lengths[..],
@@ -91,6 +91,23 @@ fn every_command_prints_how_to_print_the_same() {
         &[&["run"], &lengths[..], &tiny, &["--dtype", "f64"]].concat(),
         &["compare", "a.json", "a.json", "--all", "--fail-above", "7%"],
         &["compare", "a.json", "b.json", "--no-timings"],
+        &[
+            &["simulate"],
+            &lengths[..],
+            &tiny,
+            &["--model", "qwen3-8b", "--cluster", "h100"],
+        ]
+        .concat(),
+        &[
+            "figures",
+            "--out",
+            "figures",
+            "--only",
+            "4",
+            "--windows",
+            "1",
+        ],
+        &["report", "a.json", "-o", "page.html"],
         &["doctor"],
     ];
     // A new command has to be here: `demo` is a test of its own, and clap makes `help`.

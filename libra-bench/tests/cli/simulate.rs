@@ -56,8 +56,9 @@ fn without_ulysses_nothing_is_over_ulysses() {
 
 #[test]
 fn the_command_below_the_table_prints_the_table() {
-    let line =
-        format!("simulate {WINDOW} --method ulysses,tap --backward stash --cluster h100 --pp 2");
+    let line = format!(
+        "simulate {WINDOW} --method ulysses,tap --backward stash --cluster h100 --pp 2 --model qwen3-8b"
+    );
     let printed = stdout(&line);
     let again = printed
         .lines()
@@ -114,6 +115,31 @@ fn a_cluster_file_is_read_and_refused_with_what_is_legal() {
 }
 
 #[test]
+fn a_model_gives_layers_and_the_heads_that_are_not_given() {
+    let heads = |flags: &str| {
+        let line = format!("simulate linux-6.1 --preset tiny --windows 1 --method libra {flags}");
+        let report = json(&line);
+        let config = &report["config"];
+        let names = ["q_heads", "kv_heads", "head_dim"];
+        let layers = config["cluster"]["model"]["layers"].as_u64();
+        (
+            names.map(|name| config[name].as_u64().expect("a count")),
+            layers,
+        )
+    };
+    assert_eq!(heads(""), ([4, 2, 8], Some(36)));
+    let moe = "--model qwen3-30b-a3b";
+    assert_eq!(heads(moe), ([32, 4, 128], Some(48)));
+    let given = format!("{moe} --q-heads 128 --kv-heads 16");
+    assert_eq!(heads(&given), ([128, 16, 128], Some(48)));
+    let report = json(&format!("simulate linux-6.1 --preset tiny {moe}"));
+    // 2 * 56,885,248 operations at half of 989 TFLOP/s.
+    let time_us = number(&report["config"]["cluster"]["model"], "linear_us_per_token");
+    assert!((time_us - 0.23007).abs() < 1e-5, "{time_us}");
+    assert_eq!(report["config"]["model"]["active_parameters"], 56_885_248);
+}
+
+#[test]
 fn a_cluster_at_the_limits_of_what_is_legal_ends_in_large_numbers() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let slow = include_str!("../../profiles/h200.toml")
@@ -145,6 +171,11 @@ fn what_cannot_be_simulated_is_refused() {
             "h300: neither a file nor a built-in cluster; legal are h200, h100",
         ),
         (
+            "--model gpt-1",
+            3,
+            "gpt-1: neither a file nor a built-in model; legal are qwen3-8b, qwen3-30b-a3b, qwen3-235b-a22b",
+        ),
+        (
             "--cp 8 --method ulysses",
             3,
             "ulysses splits the query heads over CP workers",
@@ -155,6 +186,31 @@ fn what_cannot_be_simulated_is_refused() {
         assert!(done.stderr.contains(message), "{flags}: {}", done.stderr);
         assert_eq!((done.code, done.stdout.as_str()), (code, ""), "{flags}");
     }
+}
+
+#[test]
+fn bounded_pools_are_ahead_of_all_replicas_at_once_and_those_of_none() {
+    let report = json(
+        "simulate --dist calibrated-256k --pack best-fit --gbs 16 --windows 2 --q-heads 128 --kv-heads 8 \
+         --method ulysses,distca,paper,libra,wlb",
+    );
+    let cases = report["cases"].as_array().expect("a list");
+    for field in ["straggler_ms_mean", "straggler_ms_max"] {
+        let times: Vec<f64> = cases.iter().map(|case| number(case, field)).collect();
+        let [ulysses, distca, paper, libra, _] = times[..] else {
+            panic!("five methods: {times:?}");
+        };
+        assert!(
+            ulysses > distca && distca > paper && paper > libra,
+            "{field}: {times:?}"
+        );
+    }
+    let port = |at: usize| number(&cases[at], "busiest_port_ms_mean");
+    assert!(port(1) > port(2) && port(2) > port(3));
+    // One sample is most of the heaviest sequence, and repacking cuts none.
+    let worst = |at: usize| number(&cases[at], "straggler_ms_max");
+    let ratio = worst(4) / worst(0);
+    assert!((0.99..1.01).contains(&ratio), "{ratio}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod cluster;
 mod engine;
 mod jitter;
 mod kernel;
+mod model;
 mod pipeline;
 mod real;
 mod step;

@@ -1,12 +1,10 @@
 //! Times of the simulator in the settings of the paper's figures: what `simulate` prints for the same flags.
 
 pub(super) mod attention;
-mod model;
 pub(super) mod training;
 
 use libra_sched::BackwardMode;
 
-use self::model::Model;
 use super::grouping::Corpus;
 use super::{Effort, Point};
 use crate::baseline::method::Method;
@@ -16,6 +14,7 @@ use crate::interrupt;
 use crate::measure::Source;
 use crate::preset::Settings;
 use crate::simulate::cluster::Cluster;
+use crate::simulate::model::Model;
 use crate::simulate::step::MethodTimes;
 use crate::simulate::windows::Request;
 
@@ -45,13 +44,14 @@ impl Setup {
         })
     }
 
-    /// The same for attention and all else of `model`.
-    fn of_model(mut self, model: &Model) -> Self {
+    /// The same for attention and all else of the model of that name.
+    fn of_model(mut self, model: &str) -> Result<Self, Failure> {
+        let model = Model::read(model)?;
         self.settings.q_heads = model.q_heads;
         self.settings.kv_heads = model.kv_heads;
-        self.cluster.file.model.layers = model.layers;
-        self.cluster.file.model.linear_us_per_token = model.linear_us_per_token;
-        self
+        let peak_tflops = self.cluster.file.gpu.peak_tflops;
+        self.cluster.file.model = model.section(&self.cluster.file.model, peak_tflops);
+        Ok(self)
     }
 
     /// Times by method; `None` where the user asked for an end.

@@ -1,6 +1,5 @@
 //! Whole steps: scaling of replicas (1, 13), GPUs that differ (3), training end to end (11), microbatches (14).
 
-use super::model::{DENSE_8B, MOE_30B, MOE_235B, Model};
 use super::{Setup, point, steps};
 use crate::baseline::method::Method;
 use crate::failure::Failure;
@@ -11,6 +10,9 @@ use crate::interrupt;
 use crate::simulate::cluster::{Cluster, JitterSection};
 use crate::simulate::jitter;
 use crate::simulate::step::MethodTimes;
+
+/// What scaling and microbatches are of.
+const MOE_30B: &str = "qwen3-30b-a3b";
 
 const SCALED: [Method; 3] = [Method::Ulysses, Method::Paper, Method::Libra];
 
@@ -27,7 +29,7 @@ pub(in crate::figures) fn scaling(
     for corpus in &CORPORA {
         let mut alone_ms = Vec::new();
         for replicas in REPLICAS {
-            let mut setup = Setup::new(corpus, effort)?.of_model(&MOE_30B);
+            let mut setup = Setup::new(corpus, effort)?.of_model(MOE_30B)?;
             setup.settings.dp = replicas;
             setup.settings.pool_size = setup.settings.pool_size.min(replicas);
             if effort.is_small {
@@ -85,13 +87,13 @@ fn spread_percent(jitter: &JitterSection, step: u64) -> f64 {
 }
 
 /// Heads of panels, in the order of models and corpora.
-const TRAINED: [(&str, Model, usize); 6] = [
-    ("8B, 256K", DENSE_8B, 0),
-    ("8B, 1M", DENSE_8B, 1),
+const TRAINED: [(&str, &str, usize); 6] = [
+    ("8B, 256K", "qwen3-8b", 0),
+    ("8B, 1M", "qwen3-8b", 1),
     ("30B-A3B, 256K", MOE_30B, 0),
     ("30B-A3B, 1M", MOE_30B, 1),
-    ("235B-A22B, 256K", MOE_235B, 0),
-    ("235B-A22B, 1M", MOE_235B, 1),
+    ("235B-A22B, 256K", "qwen3-235b-a22b", 0),
+    ("235B-A22B, 1M", "qwen3-235b-a22b", 1),
 ];
 const CLUSTERS: [u32; 3] = [64, 128, 256];
 /// CP, PP and the largest P, by corpus.
@@ -111,7 +113,7 @@ pub(in crate::figures) fn end_to_end(
     for (name, model, corpus) in TRAINED {
         let (cp, pp, most) = TRAINED_AT[corpus];
         for gpus in CLUSTERS {
-            let mut setup = Setup::new(&CORPORA[corpus], effort)?.of_model(&model);
+            let mut setup = Setup::new(&CORPORA[corpus], effort)?.of_model(model)?;
             let replicas = gpus / (cp * pp);
             setup.settings.cp = cp;
             setup.settings.pp = pp;
@@ -188,7 +190,7 @@ pub(in crate::figures) fn microbatches(
 ) -> Result<Option<Made>, Failure> {
     let mut all = [const { [const { Vec::new() }; 2] }; 2];
     for (corpus, all) in CORPORA.iter().zip(&mut all) {
-        let mut setup = Setup::new(corpus, effort)?.of_model(&MOE_30B);
+        let mut setup = Setup::new(corpus, effort)?.of_model(MOE_30B)?;
         setup.settings.dp = 4;
         setup.settings.pp = 2;
         setup.settings.pool_size = 4;

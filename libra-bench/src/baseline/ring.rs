@@ -162,19 +162,25 @@ impl<'a> Ring<'a> {
         exchange
     }
 
+    /// Attention of a worker in `step`, once its K and V are there and on their way onward.
+    fn compute(&self, steps: &mut Steps, place: usize, step: usize, onward: &[u32]) {
+        let worker = self.team[place];
+        if step > 0 {
+            steps.wait(worker, onward[step - 1]);
+        }
+        if let Some(&exchange) = onward.get(step) {
+            steps.start(worker, exchange);
+        }
+        steps.compute(worker, self.entries(place, step));
+    }
+
     /// K and V of the next step travel beside each step.
     pub(super) fn forward(&self, steps: &mut Steps) {
         let last = self.team.len() - 1;
         let onward: Vec<u32> = (0..last).map(|step| self.send_on(steps, step)).collect();
-        for (place, &worker) in self.team.iter().enumerate() {
+        for place in 0..=last {
             for step in 0..=last {
-                if step > 0 {
-                    steps.wait(worker, onward[step - 1]);
-                }
-                if step < last {
-                    steps.start(worker, onward[step]);
-                }
-                steps.compute(worker, self.entries(place, step));
+                self.compute(steps, place, step, &onward);
             }
         }
     }
@@ -188,13 +194,7 @@ impl<'a> Ring<'a> {
         let gradients: Vec<u32> = (0..turns).map(|step| self.send_on(steps, step)).collect();
         for (place, &worker) in self.team.iter().enumerate() {
             for step in 0..=last {
-                if step > 0 {
-                    steps.wait(worker, onward[step - 1]);
-                }
-                if step < last {
-                    steps.start(worker, onward[step]);
-                }
-                steps.compute(worker, self.entries(place, step));
+                self.compute(steps, place, step, &onward);
                 if step > 0 {
                     steps.wait(worker, gradients[step - 1]);
                 }

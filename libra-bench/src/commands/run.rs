@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::plan::{first_window, line};
 use super::{Context, Outcome, code, excess};
 use crate::cli::{ClusterArgs, Dtype, MeasureArgs, PlanArgs, WorkloadArgs};
-use crate::exit;
 use crate::failure::Failure;
 use crate::measure::{
     Exact, ExecuteOptions, MethodCase, Pool, Source, WindowPlan, add_timeline, execute, least,
@@ -15,6 +14,7 @@ use crate::preset::{Settings, Shapes};
 use crate::report::{Column, Report, Table};
 use crate::simulate::trace::TraceEvents;
 use crate::units::format_bytes;
+use crate::{exit, store};
 
 /// Mean computing time of a worker below which times and work were seen to part: with 1 to 6 ms, the busiest worker's
 /// share of the time differed from its share of the work by up to a factor of three.
@@ -54,7 +54,7 @@ pub(super) fn run(
             let gpus_per_node = execution.settings.gpus_per_node;
             add_timeline(&mut trace, case.method, &case.last, gpus_per_node);
         }
-        super::simulate::write_trace(path, &trace.text())?;
+        store::write_file(path, trace.text().as_bytes())?;
     }
     report.reproduce(report.reproduce.clone());
     let code = verdict(context, &cases);

@@ -1,7 +1,5 @@
 //! `simulate`: methods side by side on a cluster that exists on paper only.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use super::plan::{config, line, words};
@@ -56,7 +54,7 @@ pub(super) fn run(
     let done = request.run(simulate.trace.is_some(), || progress.step())?;
     drop(progress);
     if let Some(path) = &simulate.trace {
-        write_trace(path, &done.trace.text())?;
+        store::write_file(path, done.trace.text().as_bytes())?;
     }
     let found = done.methods.first().map_or(0, |case| case.windows);
     if (found as u64) < request.windows && !interrupt::requested() {
@@ -204,14 +202,4 @@ fn table(cases: &[MethodTimes]) -> Table {
         ],
         rows: cases.iter().map(row).collect(),
     }
-}
-
-/// Whole or not at all.
-pub(super) fn write_trace(path: &Path, text: &str) -> Result<(), Failure> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
-    store::write(folder, &name, text.as_bytes())
 }

@@ -10,13 +10,13 @@ use super::plan::line;
 use super::{Context, Outcome, code, excess};
 use crate::cli::{ClusterArgs, CorpusArgs, PlanArgs, WindowArgs, WorkloadArgs};
 use crate::failure::Failure;
-use crate::interrupt;
 use crate::measure::{Source, windows};
 use crate::preset::Settings;
 use crate::report::{Column, Report, Table};
 use crate::units::{format_bytes, format_count};
 use crate::workload::stats::{expected_excess, pool_size_for};
 use crate::workload::{Bucket, CorpusStats, Order, PackError, PackedStats, PackedTally, Share};
+use crate::{interrupt, store};
 
 /// Excesses for which a pool size is named, if none are asked for.
 const TARGETS: [f64; 4] = [0.5, 0.2, 0.1, 0.05];
@@ -75,7 +75,7 @@ pub(super) fn run(
     if let Some(stats) = &described.samples {
         samples(&mut report, stats);
         if let Some(path) = output {
-            plot::write(path, &source.name(), stats)?;
+            store::write_file(path, plot::svg(&source.name(), stats).as_bytes())?;
             context.detail(&format!("wrote {}", path.display()));
         }
     }

@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::failure::Failure;
-use crate::store;
 use crate::units::format_count;
 use crate::workload::{CorpusStats, Share};
 
@@ -38,17 +37,8 @@ pub(super) fn checked(path: &Path) -> Result<&Path, Failure> {
     }
 }
 
-/// Writes the plot to `path`.
-pub(super) fn write(path: &Path, name: &str, stats: &CorpusStats) -> Result<(), Failure> {
-    let directory = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    store::write(directory, &file, svg(name, stats).as_bytes())
-}
-
-fn svg(name: &str, stats: &CorpusStats) -> String {
+/// The plot.
+pub(super) fn svg(name: &str, stats: &CorpusStats) -> String {
     let shares = &stats.shares;
     let plot_width = (shares.len() as f64 * BUCKET).max(WIDTH_MIN - LEFT - 12.0);
     let (width, height) = (LEFT + plot_width + 12.0, TOP + HEIGHT + BOTTOM);

@@ -17,7 +17,7 @@ use super::super::collect::Collector;
 use super::super::error::InputError;
 use super::super::lengths::Blocks;
 use super::super::read::LengthSource;
-use super::{choose, guarded, push, wrong_type};
+use super::{choose, damaged, guarded, push, wrong_type};
 
 /// What a file begins with; a stream does not.
 const MAGIC: &[u8] = b"ARROW1";
@@ -42,7 +42,7 @@ pub(in super::super) fn open(
 }
 
 fn open_unguarded(path: &Path, options: &LengthSource) -> Result<Box<dyn Blocks>, InputError> {
-    let refuse = |error: ArrowError| damaged(path, &error);
+    let refuse = |error: ArrowError| damaged(path, FORMAT, &error);
     let (schema, _) = read(path, None)?.map_err(refuse)?;
     let names: Vec<&str> = (schema.fields().iter())
         .map(|field| field.name().as_str())
@@ -89,14 +89,6 @@ fn read(
     })
 }
 
-fn damaged(path: &Path, error: &ArrowError) -> InputError {
-    InputError::Damaged {
-        path: path.to_owned(),
-        format: FORMAT,
-        problem: error.to_string(),
-    }
-}
-
 impl Blocks for Column {
     fn fill(&mut self, block: &mut Vec<u32>) -> Result<(), InputError> {
         let path = self.numbers.path().to_owned();
@@ -110,7 +102,7 @@ impl Column {
             let Some(batch) = self.batches.next() else {
                 return self.numbers.finish(self.rows);
             };
-            let batch = batch.map_err(|error| damaged(self.numbers.path(), &error))?;
+            let batch = batch.map_err(|error| damaged(self.numbers.path(), FORMAT, &error))?;
             self.take(block, batch.column(0).as_ref())?;
         }
         Ok(())

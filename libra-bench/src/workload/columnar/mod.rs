@@ -33,6 +33,15 @@ fn wrong_type(path: &Path, column: &str, found: String) -> InputError {
     }
 }
 
+/// A file that its reader refuses.
+fn damaged(path: &Path, format: &'static str, problem: impl ToString) -> InputError {
+    InputError::Damaged {
+        path: path.to_owned(),
+        format,
+        problem: problem.to_string(),
+    }
+}
+
 /// A number that stands in row `row`, `None` for a null.
 fn push(
     numbers: &mut Collector,
@@ -78,13 +87,7 @@ fn guarded<T>(
     let outer = GUARDED.replace(true);
     let read = panic::catch_unwind(AssertUnwindSafe(read));
     GUARDED.set(outer);
-    read.unwrap_or_else(|payload| {
-        Err(InputError::Damaged {
-            path: path.to_owned(),
-            format,
-            problem: said(payload.as_ref()),
-        })
-    })
+    read.unwrap_or_else(|payload| Err(damaged(path, format, said(payload.as_ref()))))
 }
 
 fn said(payload: &(dyn Any + Send)) -> String {

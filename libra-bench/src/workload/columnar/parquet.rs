@@ -7,7 +7,6 @@ use std::sync::Arc;
 use parquet::basic::{LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;
-use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
@@ -15,7 +14,7 @@ use super::super::collect::Collector;
 use super::super::error::InputError;
 use super::super::lengths::{BLOCK, Blocks};
 use super::super::read::LengthSource;
-use super::{choose, guarded, push, wrong_type};
+use super::{choose, damaged, guarded, push, wrong_type};
 
 /// Lists taken at a time: their values are decoded, and may be a million each.
 const LISTS: usize = 16;
@@ -61,7 +60,7 @@ pub(in super::super) fn open(
 
 fn open_unguarded(path: &Path, options: &LengthSource) -> Result<Box<dyn Blocks>, InputError> {
     let file = File::open(path).map_err(|source| InputError::io(path, source))?;
-    let file = SerializedFileReader::new(file).map_err(|error| damaged(path, &error))?;
+    let file = SerializedFileReader::new(file).map_err(|error| damaged(path, FORMAT, &error))?;
     let schema = file.metadata().file_metadata().schema_descr_ptr();
     let names: Vec<String> = (schema.columns().iter().map(|leaf| name(leaf))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -112,14 +111,6 @@ fn shape(leaf: &Arc<ColumnDescriptor>) -> Result<Shape, String> {
     }
 }
 
-fn damaged(path: &Path, error: &ParquetError) -> InputError {
-    InputError::Damaged {
-        path: path.to_owned(),
-        format: FORMAT,
-        problem: error.to_string(),
-    }
-}
-
 impl Blocks for Column {
     fn fill(&mut self, block: &mut Vec<u32>) -> Result<(), InputError> {
         let path = self.numbers.path().to_owned();
@@ -136,7 +127,7 @@ impl Column {
                 }
                 let group = self.file.get_row_group(self.group);
                 let pages = group.and_then(|group| group.get_column_page_reader(self.leaf));
-                let pages = pages.map_err(|error| damaged(self.numbers.path(), &error))?;
+                let pages = pages.map_err(|error| damaged(self.numbers.path(), FORMAT, &error))?;
                 let schema = self.file.metadata().file_metadata().schema_descr_ptr();
                 self.reader = Some(get_column_reader(schema.column(self.leaf), pages));
                 self.group += 1;
@@ -197,7 +188,7 @@ impl Taking<'_> {
             Shape::List { .. } => LISTS,
         };
         let read = reader.read_records(most, Some(defined), Some(repeated), &mut values);
-        let (read, _, _) = read.map_err(|error| damaged(self.numbers.path(), &error))?;
+        let (read, _, _) = read.map_err(|error| damaged(self.numbers.path(), FORMAT, &error))?;
         match self.shape {
             // Levels are left out where no row can be null.
             Shape::Number {

@@ -5,18 +5,11 @@
 use std::thread;
 
 use libra_sched::plan::Scratch;
-use libra_sched::{plan_pool_with, wire};
+use libra_sched::wire;
 use libra_tests::cases::{Case, named};
 
 fn encode(scratch: &mut Scratch, case: &Case) -> Vec<u8> {
-    let Case {
-        pool,
-        layout,
-        heads,
-        config,
-    } = case;
-    let plan = plan_pool_with(scratch, pool, layout, heads, config);
-    wire::encode(&plan.expect("named cases can be planned"))
+    wire::encode(&case.plan_with(scratch))
 }
 
 #[test]

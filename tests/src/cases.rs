@@ -1,8 +1,9 @@
 //! Small named pools that several tests plan, damage and print.
 
 use libra_sched::{
-    ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, PackedLengths, Placer,
-    PlanConfig, PoolPlan, SampleId, Slack, Tiling, TokenLayout, Topology, plan_pool,
+    CostTable, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, Measured,
+    PackedLengths, Placer, PlanConfig, PoolPlan, SampleId, Slack, Tiling, TokenLayout, Topology,
+    plan::Scratch, plan_pool_measured,
 };
 
 /// One pool to plan.
@@ -16,6 +17,8 @@ pub struct Case {
     pub heads: HeadSplit,
     /// How to plan.
     pub config: PlanConfig,
+    /// Measured times that decide in the place of work.
+    pub costs: Option<CostTable>,
 }
 
 impl Case {
@@ -25,7 +28,27 @@ impl Case {
     /// If the case cannot be planned.
     #[must_use]
     pub fn plan(&self) -> PoolPlan {
-        let planned = plan_pool(&self.pool, &self.layout, &self.heads, &self.config);
+        self.plan_with(&mut Scratch::default())
+    }
+
+    /// The same, with memory that other plans may have used.
+    ///
+    /// # Panics
+    /// If the case cannot be planned.
+    #[must_use]
+    pub fn plan_with(&self, scratch: &mut Scratch) -> PoolPlan {
+        let Self {
+            pool,
+            layout,
+            heads,
+            config,
+            costs,
+        } = self;
+        let measured = Measured {
+            costs: costs.as_ref(),
+            speeds: None,
+        };
+        let planned = plan_pool_measured(scratch, pool, layout, heads, config, measured);
         planned.unwrap_or_else(|error| panic!("a case can be planned: {error}"))
     }
 }
@@ -50,6 +73,7 @@ pub fn named() -> Vec<Named> {
         causal_ranges(),
         two_hops(),
         runs_on_nodes(),
+        runs_by_costs(),
         adaptive_tiles(),
         window_sinks_ranges(),
         blocks_zigzag_ranges(),
@@ -86,6 +110,7 @@ fn causal_contiguous() -> Named {
     Named {
         name: "causal_contiguous",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
             heads: split(2, 2, [4, 4], 2, 1),
             config: PlanConfig::paper(6),
@@ -100,6 +125,7 @@ fn causal_ranges() -> Named {
     Named {
         name: "causal_ranges",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
             heads: split(4, 2, [4, 4], 2, 2),
             config: PlanConfig {
@@ -118,6 +144,7 @@ fn two_hops() -> Named {
     Named {
         name: "two_hops",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 3, 1),
             heads: split(2, 1, [4, 4], 2, 1),
             config: PlanConfig {
@@ -139,6 +166,7 @@ fn runs_on_nodes() -> Named {
     Named {
         name: "runs_on_nodes",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 3, 1),
             heads: split(4, 2, [4, 4], 2, 2),
             config: PlanConfig {
@@ -152,12 +180,31 @@ fn runs_on_nodes() -> Named {
     }
 }
 
+/// As `runs_on_nodes`, where pairs of short samples take three times as long.
+fn runs_by_costs() -> Named {
+    let Named { case, .. } = runs_on_nodes();
+    let times_ns = [8u32, 32].map(|len| {
+        let pairs = f64::from(len * (len + 1) / 2);
+        vec![if len == 8 { 3.0 * pairs } else { pairs }]
+    });
+    let costs = CostTable::new(Mask::Causal, &[8, 32], &[1], &times_ns);
+    Named {
+        name: "runs_by_costs",
+        case: Case {
+            costs: Some(costs.expect("a legal table")),
+            pool: lengths(include_str!("../golden/runs_by_costs.lengths.txt")),
+            ..case
+        },
+    }
+}
+
 /// One long sample whose tiles are split, and short ones whose tiles are merged where they stay.
 fn adaptive_tiles() -> Named {
     let pool = lengths(include_str!("../golden/adaptive_tiles.lengths.txt"));
     Named {
         name: "adaptive_tiles",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
             heads: split(4, 2, [4, 4], 2, 2),
             config: PlanConfig {
@@ -176,6 +223,7 @@ fn window_sinks_ranges() -> Named {
     Named {
         name: "window_sinks_ranges",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
             heads: split(4, 2, [4, 4], 2, 2),
             config: PlanConfig {
@@ -194,6 +242,7 @@ fn blocks_zigzag_ranges() -> Named {
     Named {
         name: "blocks_zigzag_ranges",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Zigzag, &pool, 2, 1),
             heads: split(4, 2, [4, 4], 2, 1),
             config: PlanConfig {
@@ -212,6 +261,7 @@ fn restricted_keys_ranges() -> Named {
     Named {
         name: "restricted_keys_ranges",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
             heads: split(2, 2, [4, 4], 2, 1),
             config: PlanConfig {
@@ -243,6 +293,7 @@ fn shared_prefix_ranges() -> Named {
     Named {
         name: "shared_prefix_ranges",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
             heads: split(4, 2, [4, 4], 2, 1),
             config: PlanConfig {
@@ -276,6 +327,7 @@ fn shared_prefix_two_hops_adaptive() -> Named {
     Named {
         name: "shared_prefix_two_hops_adaptive",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 2, 1),
             heads: split(4, 1, [4, 4], 2, 2),
             config: PlanConfig {
@@ -296,6 +348,7 @@ fn full_zigzag_shared_kv() -> Named {
     Named {
         name: "full_zigzag_shared_kv",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Zigzag, &pool, 2, 1),
             heads: split(8, 2, [2, 3], 4, 2),
             config: config(Mask::Full, 4, Placer::Paper(slack), ElementBytes::F32),
@@ -314,6 +367,7 @@ fn tensor_ranks_without_slack() -> Named {
     Named {
         name: "tensor_ranks_without_slack",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 2, 2),
             heads: split(8, 4, [4, 4], 4, 2),
             config: config(Mask::Causal, 5, Placer::Paper(slack), bytes),
@@ -340,6 +394,7 @@ fn uneven_heads_explicit_fragments() -> Named {
     Named {
         name: "uneven_heads_explicit_fragments",
         case: Case {
+            costs: None,
             layout: layout.expect("the fragments cover their slots"),
             heads: split(12, 6, [2, 2], 4, 3),
             config: config(Mask::Causal, 7, placer, ElementBytes::F64),
@@ -357,6 +412,7 @@ fn head_shard_uneven_pieces() -> Named {
     Named {
         name: "head_shard_uneven_pieces",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Zigzag, &pool, 2, 1),
             heads: split(4, 2, [3, 1], 2, 2),
             config: config(Mask::Causal, 8, Placer::HeadShard, bytes),
@@ -372,6 +428,7 @@ fn home_with_padding() -> Named {
     Named {
         name: "home_with_padding",
         case: Case {
+            costs: None,
             layout: grid(LayoutKind::Contiguous, &pool, 3, 1),
             heads: split(2, 1, [4, 4], 2, 1),
             config: config(Mask::Full, 4, Placer::Home, bytes),

@@ -5,7 +5,7 @@ use libra_sched::audit::audit;
 use libra_sched::error::divisors;
 use libra_sched::vrsp::{self as sched_vrsp, Vrsp, lower_bound};
 use libra_sched::{
-    BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
+    BackwardMode, CostTable, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
     PackedLengths, Placer, PlanConfig, PlanId, PoolId, PoolPlan, SampleId, Slack, Tiling,
     TokenLayout, Topology, reverse, verify, wire,
 };
@@ -63,12 +63,14 @@ pub fn plan_verify(bytes: &[u8]) {
         layout,
         heads,
         config,
+        ..
     } = &case;
     let plan = case.plan();
     let violations = verify::check(&plan);
     assert!(violations.is_empty(), "{case:?}: {violations:?}");
     // Merged tiles are not those that were placed.
-    if let (Placer::Paper(slack), Tiling::Fixed) = (config.placer, config.tiling) {
+    let by_work = case.costs.is_none() && config.tiling == Tiling::Fixed;
+    if let (Placer::Paper(slack), true) = (config.placer, by_work) {
         let twin = twins::placement::place(pool, layout, heads, config.bytes, &plan.tiles, slack);
         assert_eq!(
             (&plan.workers, &plan.loads()),
@@ -226,12 +228,25 @@ fn case(u: &mut Unstructured<'_>) -> Result<Case> {
         max_recv_bytes: None,
         tiling: *u.choose(&Tiling::ALL)?,
     };
+    let costs = if u.ratio(1, 4)? {
+        Some(costs(u)?)
+    } else {
+        None
+    };
     Ok(Case {
         pool,
         layout,
         heads,
         config,
+        costs,
     })
+}
+
+/// Measured times of samples of 8 and 32 tokens in one and four heads.
+fn costs(u: &mut Unstructured<'_>) -> Result<CostTable> {
+    let mut time = || Ok(f64::from(u.int_in_range(1..=1_000_000u32)?));
+    let times = [vec![time()?, time()?], vec![time()?, time()?]];
+    Ok(CostTable::new(Mask::Causal, &[8, 32], &[1, 4], &times).expect("positive times"))
 }
 
 /// `pool` where samples may continue any earlier one of their sequence.

@@ -2,9 +2,9 @@
 #![allow(dead_code)] // Every test target uses a part of it.
 
 use libra_sched::{
-    BackwardMode, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
-    PackedLengths, Placer, PlanConfig, PoolPlan, SampleId, Slack, Tiling, TokenLayout, Topology,
-    plan_pool,
+    BackwardMode, CostTable, ElementBytes, Fragment, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask,
+    Measured, PackedLengths, Placer, PlanConfig, PoolPlan, SampleId, Slack, Tiling, TokenLayout,
+    Topology, plan::Scratch, plan_pool_measured,
 };
 use proptest::prelude::*;
 
@@ -123,7 +123,7 @@ fn with_parents(pool: PackedLengths, draws: &[u32]) -> PackedLengths {
     pool.with_parents(&parents).expect("parents are earlier")
 }
 
-/// Any mask or tree, layout, head split, chunk count, placer, block size, tiling, route and backward mode.
+/// Any mask or tree, layout, head split, chunk count, placer, block size, tiling, route, backward mode, and measured times.
 pub(crate) fn case() -> impl Strategy<Value = Case> {
     (1..4u32, 8..28u32)
         .prop_flat_map(|(slots, tokens)| {
@@ -194,7 +194,19 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
                     },
                     max_recv_bytes: None,
                 };
-                let plan = plan_pool(&pool, &layout, &heads, &config).expect("a legal request");
+                // One in four by times at which a pair of short samples takes longer.
+                let slow = 1.0 + (seed / 128 % 64) as f64;
+                let times = [vec![36.0 * slow], vec![300.0]];
+                let costs = CostTable::new(Mask::Causal, &[8, 24], &[1], &times);
+                let costs = costs.expect("positive times");
+                let measured = Measured {
+                    costs: (seed / 32 % 4 == 0).then_some(&costs),
+                    speeds: None,
+                };
+                let mut scratch = Scratch::default();
+                let plan =
+                    plan_pool_measured(&mut scratch, &pool, &layout, &heads, &config, measured);
+                let plan = plan.expect("a legal request");
                 Case {
                     plan,
                     mode: BackwardMode::ALL[mode],

@@ -10,7 +10,7 @@ use crate::lengths::first_where;
 
 /// Rooms of at most one part in this of a target are left for the end: a little work needs as many
 /// keys as a full room's.
-const SMALL_ROOM: u64 = 6;
+const SMALL_ROOM: u64 = 7;
 /// Lines that differ and are weighed at one step: the longest samples come first.
 const LINES_WEIGHED: usize = 64;
 
@@ -81,6 +81,11 @@ impl Fill {
     /// Runs made, in no order.
     pub(super) fn runs(&self) -> &[Run] {
         &self.runs
+    }
+
+    /// Runs and loads, to be changed together.
+    pub(super) fn placed_mut(&mut self) -> (&mut Vec<Run>, &mut [u64]) {
+        (&mut self.runs, &mut self.loads)
     }
 
     /// Places everything that is free; returns the number of runs that no room was left for.
@@ -485,8 +490,9 @@ fn tokens_of(task: &Task<'_>, pieces: &Pieces, line: &Line, work: u64) -> u32 {
     tokens.clamp(1, line.top)
 }
 
-/// Bytes that `tokens` from the top of a line cost `taker`, less what it has; those between nodes
-/// count twice, and keys that the node has fetched cross no more.
+/// Bytes that `tokens` from the top of a line cost `taker`, less what it has. Q and O between nodes
+/// count twice; keys that the node has fetched cross no more, and others weigh half as much again,
+/// since all of them leave through the ports of the few workers that hold them.
 fn bytes(task: &Task<'_>, way: Way, line: &Line, tokens: u32, taker: Holder) -> u64 {
     let price = task.prices[line.shard as usize];
     let keys = task.keys(line.sample, line.top - tokens, line.top);
@@ -500,7 +506,7 @@ fn bytes(task: &Task<'_>, way: Way, line: &Line, tokens: u32, taker: Holder) -> 
         return qo + kv;
     }
     let new = keys.min(line.top.saturating_sub(line.near).into());
-    2 * qo + kv + price.kv * new
+    2 * qo + kv + price.kv * new * 3 / 2
 }
 
 /// The lowest position from which on the free tokens hold at most `work`, rounded up to the grain;

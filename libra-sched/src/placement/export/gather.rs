@@ -5,7 +5,7 @@
 //! several in fewer shards: a piece that leaves its home costs Q and O of its tokens, and saves the
 //! keys before them. So a *late* piece is one whose keys are more bytes than its Q and O, about.
 //!
-//! This pays where a worker's target holds several such pieces of a shard; else it would read as many
+//! This pays where a worker's target holds more than one such piece of a shard; else it would read as many
 //! keys for one piece that is not its own. O(pieces).
 
 use super::Task;
@@ -14,8 +14,8 @@ use super::pieces::{Piece, Pieces};
 /// A piece is late whose keys are more than this part of the bytes of its Q and O: others than its
 /// home may take it anyway.
 const LATE: (u64, u64) = (4, 5);
-/// Late pieces of a shard that the target of their last worker holds at least.
-const PIECES_HELD: u128 = 2;
+/// Late pieces of a shard that the target of their last worker holds at least: so many halves.
+const HALVES_HELD: u128 = 3;
 
 impl Pieces {
     /// Frees the late pieces of every sample of which some worker is above its target.
@@ -37,13 +37,13 @@ impl Pieces {
         }
     }
 
-    /// Whether a worker of these pieces is above its target, and the last one's holds several.
+    /// Whether a worker of these pieces is above its target, and the last one's holds more than its own.
     fn pays(&self, task: &Task<'_>, late: std::ops::Range<u32>) -> bool {
         let last = self.pieces[late.end as usize - 1];
         let each = task.work(last.sample, last.start, last.end);
         let target = task.targets[last.keeper as usize];
         let mut keepers = late.map(|id| self.pieces[id as usize].keeper);
-        u128::from(target) >= PIECES_HELD * u128::from(each)
+        2 * u128::from(target) >= HALVES_HELD * u128::from(each)
             && keepers.any(|keeper| self.is_above(task, keeper))
     }
 }

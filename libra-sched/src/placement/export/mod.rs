@@ -15,6 +15,8 @@
 //!    the least bytes per unit of work goes first. Nodes that have room place what they freed
 //!    themselves; from the others, first what the node cannot hold leaves it, node by node, so that
 //!    a line's keys enter few nodes, then the rest stays inside.
+//! 5. **Trades** ([`trades`]): what fills the last room of a worker is short and reads as many keys as
+//!    a long run. Who reads them anyway takes it, and gives as much work back elsewhere.
 //!
 //! In: lengths, layout, heads, mask, one target a worker. Out: tiles of varying length and their
 //! workers, none above its target while that can be helped. Time O(samples + S·(N·H + log L)), S the
@@ -29,6 +31,7 @@ mod pieces;
 mod repair;
 mod tiles;
 mod timed;
+mod trades;
 
 use super::{Placement, Problem, Slack, Spare, targets_with};
 use crate::error::Error;
@@ -39,12 +42,14 @@ use crate::topology::Topology;
 
 use fill::Fill;
 use pieces::{Piece, Pieces};
+use trades::Trades;
 
 /// Memory that the placer reuses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     pieces: Pieces,
     fill: Fill,
+    trades: Trades,
     tiles: tiles::Scratch,
     prices: Vec<Price>,
     targets: Vec<u64>,
@@ -200,6 +205,7 @@ fn once(
     let Scratch {
         pieces,
         fill,
+        trades,
         tiles,
         prices,
         targets,
@@ -228,6 +234,7 @@ fn once(
     pieces.gather(&task);
     pieces.free(&task);
     let fallbacks = fill.run(&task, pieces);
+    trades.run(&task, pieces, fill);
     tiles::build(tiles, &task, pieces, fill.runs(), fallbacks, spare)
 }
 

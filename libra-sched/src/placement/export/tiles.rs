@@ -14,8 +14,8 @@ pub(super) struct Scratch {
     runs: Vec<Run>,
     /// By slot, shard and start.
     placed: Vec<(ShTile, WorkerId)>,
-    /// Slot, start, shard and place in `placed`, from the highest bits down.
-    order: Vec<u128>,
+    /// Start in the high half, place in `placed` in the low one.
+    order: Vec<u64>,
 }
 
 /// Tiles for the runs and for what stays.
@@ -60,15 +60,18 @@ pub(super) fn build(
     let count = scratch.placed.len();
     check_limit("number of tiles", count as u128, MAX_COUNT.into())?;
     scratch.order.clear();
+    let keys = (0u64..).zip(&scratch.placed);
     scratch
         .order
-        .extend((0u128..).zip(&scratch.placed).map(|(id, (tile, _))| {
-            u128::from(tile.slot) << 96
-                | u128::from(tile.start) << 64
-                | u128::from(tile.shard) << 32
-                | id
-        }));
-    scratch.order.sort_unstable();
+        .extend(keys.map(|(id, (tile, _))| u64::from(tile.start) << 32 | id));
+    let slot_of = |key: u64| scratch.placed[key as u32 as usize].0.slot;
+    // Places are by slot already, and those of a slot by shard.
+    for of_slot in scratch
+        .order
+        .chunk_by_mut(|&a, &b| slot_of(a) == slot_of(b))
+    {
+        of_slot.sort_unstable();
+    }
     let (mut tiles, mut workers) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for &key in &scratch.order {
         let (mut tile, worker) = scratch.placed[key as u32 as usize];
@@ -89,7 +92,10 @@ pub(super) fn build(
 }
 
 /// Tails that stay with the worker before: runs too.
-fn handed_back<'a>(task: &'a Task<'_>, pieces: &'a Pieces) -> impl Iterator<Item = Run> + 'a {
+pub(super) fn handed_back<'a>(
+    task: &'a Task<'_>,
+    pieces: &'a Pieces,
+) -> impl Iterator<Item = Run> + 'a {
     let shards = task.problem.heads.shards();
     let away = (0..)
         .zip(&pieces.pieces)

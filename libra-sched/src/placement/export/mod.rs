@@ -51,6 +51,8 @@ pub(super) struct Scratch {
     fill: Fill,
     trades: Trades,
     tiles: tiles::Scratch,
+    timed: timed::Scratch,
+    repair: repair::Repair,
     prices: Vec<Price>,
     targets: Vec<u64>,
     /// Work of all samples before each one, in one shard, and of all.
@@ -178,7 +180,7 @@ pub(super) fn place(
     } = plain;
     let total = sum_work(&mut scratch.before, problem, mask)?;
     if let Some(costs) = costs.filter(|costs| !costs.is_flat()) {
-        return timed::place(scratch, plain, costs);
+        return timed::place(scratch, plain, costs, spare);
     }
     scratch.rates.clear();
     targets_with(
@@ -192,15 +194,12 @@ pub(super) fn place(
     for target in &mut scratch.targets {
         *target = total.min(*target);
     }
-    once(scratch, plain, spare)
+    let fallbacks = once(scratch, plain)?;
+    scratch.tiles.made.finish(problem, fallbacks, spare)
 }
 
-/// Cuts and places for the targets at hand.
-fn once(
-    scratch: &mut Scratch,
-    plain: Plain<'_>,
-    spare: Spare,
-) -> Result<(TileSet, Placement), Error> {
+/// Makes tiles for the targets at hand; returns the number of runs that no room was left for.
+fn once(scratch: &mut Scratch, plain: Plain<'_>) -> Result<u32, Error> {
     let total = scratch.sum_weight(plain)?;
     let Scratch {
         pieces,
@@ -211,6 +210,7 @@ fn once(
         targets,
         before,
         rates,
+        ..
     } = scratch;
     let problem = plain.problem;
     let least = targets.iter().copied().min().unwrap_or(0);
@@ -235,7 +235,8 @@ fn once(
     pieces.free(&task);
     let fallbacks = fill.run(&task, pieces);
     trades.run(&task, pieces, fill);
-    tiles::build(tiles, &task, pieces, fill.runs(), fallbacks, spare)
+    tiles::build(tiles, &task, pieces, fill.runs())?;
+    Ok(fallbacks)
 }
 
 impl Scratch {

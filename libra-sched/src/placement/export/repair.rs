@@ -13,8 +13,10 @@
 use std::cmp::Ordering;
 
 use super::Plain;
+use super::tiles::Made;
+use super::timed::scaled;
 use crate::ids::{SampleId, WorkerId};
-use crate::placement::targets;
+use crate::placement::targets_with;
 use crate::tiles::{CostTable, ShTile, part_of, scaled_ticks, unscaled_ticks};
 
 /// Steps, by workers.
@@ -55,15 +57,22 @@ impl PartialOrd for Excess {
     }
 }
 
-/// Tiles that change hands.
-pub(super) struct Repair<'a> {
-    plain: Plain<'a>,
-    costs: &'a CostTable,
-    tiles: Vec<ShTile>,
-    workers: Vec<WorkerId>,
+/// Tiles that change hands, in memory that is used again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Repair {
+    pub(super) made: Made,
     /// Of each tile.
     ticks: Vec<u64>,
     times: Vec<u64>,
+    limits: Vec<u64>,
+    sorted: Vec<(ShTile, WorkerId)>,
+}
+
+/// What a repair reads.
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    plain: Plain<'a>,
+    costs: &'a CostTable,
 }
 
 /// An end of a tile that may leave; the least one does.
@@ -81,75 +90,82 @@ struct Move {
     moved: u64,
 }
 
-impl<'a> Repair<'a> {
-    pub(super) fn new(
-        plain: Plain<'a>,
-        costs: &'a CostTable,
-        tiles: Vec<ShTile>,
-        workers: Vec<WorkerId>,
-    ) -> Self {
-        let mut repair = Self {
-            plain,
-            costs,
-            times: vec![0; plain.problem.layout.workers() as usize],
-            ticks: Vec::new(),
-            tiles,
-            workers,
-        };
-        for (tile, worker) in repair.tiles.iter().zip(&repair.workers) {
-            let ticks = unscaled_ticks(repair.scaled(tile));
-            repair.ticks.push(ticks);
-            let time = &mut repair.times[worker.index()];
+impl Repair {
+    /// Moves ends of the tiles of `best` until all workers are within their limits, or no move helps.
+    /// What comes of it is in `made`.
+    pub(super) fn run(&mut self, plain: Plain<'_>, costs: &CostTable, best: &Made) {
+        let job = Job { plain, costs };
+        self.made.copy(best);
+        self.ticks.clear();
+        self.times.clear();
+        self.times
+            .resize(plain.problem.layout.workers() as usize, 0);
+        for (tile, worker) in self.made.tiles.iter().zip(&self.made.workers) {
+            let ticks = unscaled_ticks(scaled(plain, costs, tile));
+            self.ticks.push(ticks);
+            let time = &mut self.times[worker.index()];
             *time = time.saturating_add(ticks);
         }
-        repair
+        for _ in 0..STEPS_PER_WORKER * self.times.len() {
+            if !self.step(job) {
+                break;
+            }
+        }
+        self.sort();
     }
 
-    /// Moves until all are within their limits, or no move helps.
-    pub(super) fn run(&mut self) {
-        for _ in 0..STEPS_PER_WORKER * self.times.len() {
-            let limits = self.limits();
-            let at = |worker: usize| Excess {
-                time: self.times[worker],
-                limit: limits[worker],
-            };
-            let all = 0..self.times.len();
-            let giver = all
-                .clone()
-                .max_by(|&a, &b| at(a).cmp(&at(b)).then(b.cmp(&a)));
-            let room = |&worker: &usize| limits[worker].saturating_sub(self.times[worker]);
-            let taker = all.max_by(|a, b| room(a).cmp(&room(b)).then(b.cmp(a)));
-            let (giver, taker) = giver.zip(taker).expect("a pool has workers");
-            if at(giver).is_within() || giver == taker {
-                return;
-            }
-            let Some(best) = self.best(giver, taker, &limits) else {
-                return;
-            };
-            self.carry_out(best, giver, taker);
+    /// One move; whether there was any to make.
+    fn step(&mut self, job: Job<'_>) -> bool {
+        self.set_limits(job);
+        let limits = &self.limits;
+        let at = |worker: usize| Excess {
+            time: self.times[worker],
+            limit: limits[worker],
+        };
+        let all = 0..self.times.len();
+        let giver = all
+            .clone()
+            .max_by(|&a, &b| at(a).cmp(&at(b)).then(b.cmp(&a)));
+        let room = |&worker: &usize| limits[worker].saturating_sub(self.times[worker]);
+        let taker = all.max_by(|a, b| room(a).cmp(&room(b)).then(b.cmp(a)));
+        let (giver, taker) = giver.zip(taker).expect("a pool has workers");
+        if at(giver).is_within() || giver == taker {
+            return false;
+        }
+        let best = self.best(job, giver, taker);
+        if let Some(best) = best {
+            self.carry_out(job, best, giver, taker);
+        }
+        best.is_some()
+    }
+
+    /// Tiles by slot, start and shard.
+    fn sort(&mut self) {
+        let Made { tiles, workers } = &mut self.made;
+        self.sorted.clear();
+        self.sorted.extend(tiles.drain(..).zip(workers.drain(..)));
+        self.sorted
+            .sort_unstable_by_key(|(tile, _)| (tile.slot, tile.start, tile.shard));
+        for &(tile, worker) in &self.sorted {
+            self.made.push(tile, worker);
         }
     }
 
-    /// Tiles by slot, start and shard, with their workers.
-    pub(super) fn into_sorted(self) -> (Vec<ShTile>, Vec<WorkerId>) {
-        let mut placed: Vec<_> = self.tiles.into_iter().zip(self.workers).collect();
-        placed.sort_unstable_by_key(|(tile, _)| (tile.slot, tile.start, tile.shard));
-        placed.into_iter().unzip()
-    }
-
-    fn limits(&self) -> Vec<u64> {
+    fn set_limits(&mut self, job: Job<'_>) {
         let sum = self.times.iter().copied().fold(0, u64::saturating_add);
-        let Plain { problem, slack, .. } = self.plain;
-        targets(sum, self.times.len() as u32, problem.speeds, slack)
+        let Plain { problem, slack, .. } = job.plain;
+        let workers = self.times.len() as u32;
+        targets_with(&mut self.limits, sum, workers, problem.speeds, slack);
     }
 
     /// The end that leaves `giver` for `taker`; none where the pair would be no better.
-    fn best(&self, giver: usize, taker: usize, limits: &[u64]) -> Option<Move> {
+    fn best(&self, job: Job<'_>, giver: usize, taker: usize) -> Option<Move> {
+        let limits = &self.limits;
         let mut best: Option<Move> = None;
         let worst = Excess::worst(&[self.times[giver]], &[limits[giver]]);
         let mut last: Option<(u32, u32, u32)> = None;
-        for (id, tile) in self.tiles.iter().enumerate() {
-            if self.workers[id].index() != giver {
+        for (id, tile) in self.made.tiles.iter().enumerate() {
+            if self.made.workers[id].index() != giver {
                 continue;
             }
             // The same tokens of another shard take the same time.
@@ -158,7 +174,7 @@ impl<'a> Repair<'a> {
                 continue;
             }
             last = tokens;
-            self.for_each_end(id, |cut, kept, moved| {
+            job.for_each_end(tile, |cut, kept, moved| {
                 let of_giver = (self.times[giver] - self.ticks[id]).saturating_add(kept);
                 let of_taker = self.times[taker].saturating_add(moved);
                 let pair = [(of_giver, limits[giver]), (of_taker, limits[taker])];
@@ -184,12 +200,31 @@ impl<'a> Repair<'a> {
         best
     }
 
+    fn carry_out(&mut self, job: Job<'_>, best: Move, giver: usize, taker: usize) {
+        let Plain { problem, mask, .. } = job.plain;
+        let part = |tile, start, end| part_of(problem.pool, problem.heads, mask, tile, start..end);
+        let tile = self.made.tiles[best.tile];
+        // What a giver keeps of a tile is less than the tile: else the pair would be no better.
+        self.times[giver] -= self.ticks[best.tile] - best.kept;
+        self.times[taker] += best.moved;
+        let to = WorkerId::new(taker);
+        if best.cut == tile.start {
+            self.made.workers[best.tile] = to;
+            return;
+        }
+        self.made.tiles[best.tile] = part(tile, tile.start, best.cut);
+        self.ticks[best.tile] = best.kept;
+        self.made.push(part(tile, best.cut, tile.end), to);
+        self.ticks.push(best.moved);
+    }
+}
+
+impl Job<'_> {
     /// Calls `each` with every cut of a tile, from its start on, and the time of what is before and
     /// from there on.
-    fn for_each_end(&self, id: usize, mut each: impl FnMut(u32, u64, u64)) {
-        let tile = &self.tiles[id];
+    fn for_each_end(self, tile: &ShTile, mut each: impl FnMut(u32, u64, u64)) {
         let pool = self.plain.problem.pool;
-        let whole = self.scaled(tile);
+        let whole = scaled(self.plain, self.costs, tile);
         let mut before = 0u128;
         for sample in tile.samples() {
             let tokens = pool.tokens(SampleId::new(sample));
@@ -207,16 +242,8 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// Time of a tile, not rounded.
-    fn scaled(&self, tile: &ShTile) -> u128 {
-        let pieces = tile
-            .samples()
-            .map(|sample| self.of_piece(sample, tile.start, tile.end));
-        pieces.fold(0, u128::saturating_add)
-    }
-
     /// Time of a sample's tokens among those from `start` to `end` of its sequence, not rounded.
-    fn of_piece(&self, sample: usize, start: u32, end: u32) -> u128 {
+    fn of_piece(self, sample: usize, start: u32, end: u32) -> u128 {
         let Plain { problem, mask, .. } = self.plain;
         let tokens = (start, end);
         scaled_ticks(
@@ -227,24 +254,5 @@ impl<'a> Repair<'a> {
             sample,
             tokens,
         )
-    }
-
-    fn carry_out(&mut self, best: Move, giver: usize, taker: usize) {
-        let Plain { problem, mask, .. } = self.plain;
-        let part = |tile, start, end| part_of(problem.pool, problem.heads, mask, tile, start..end);
-        let tile = self.tiles[best.tile];
-        // What a giver keeps of a tile is less than the tile: else the pair would be no better.
-        self.times[giver] -= self.ticks[best.tile] - best.kept;
-        self.times[taker] += best.moved;
-        let to = WorkerId::new(taker);
-        if best.cut == tile.start {
-            self.workers[best.tile] = to;
-            return;
-        }
-        self.tiles[best.tile] = part(tile, tile.start, best.cut);
-        self.ticks[best.tile] = best.kept;
-        self.tiles.push(part(tile, best.cut, tile.end));
-        self.ticks.push(best.moved);
-        self.workers.push(to);
     }
 }

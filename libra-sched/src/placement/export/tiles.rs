@@ -5,7 +5,7 @@ use super::{Run, Task};
 use crate::error::{Error, check_limit};
 use crate::ids::{SampleId, WorkerId};
 use crate::lengths::MAX_COUNT;
-use crate::placement::{Placement, Spare, sum_loads_with};
+use crate::placement::{Placement, Problem, Spare, sum_loads_with};
 use crate::tiles::{ShTile, TileSet};
 
 /// Memory that the step reuses.
@@ -16,18 +16,64 @@ pub(super) struct Scratch {
     placed: Vec<(ShTile, WorkerId)>,
     /// Start in the high half, place in `placed` in the low one.
     order: Vec<u64>,
+    pub(super) made: Made,
 }
 
-/// Tiles for the runs and for what stays.
+/// Tiles by slot, start and shard, and their workers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Made {
+    pub(super) tiles: Vec<ShTile>,
+    pub(super) workers: Vec<WorkerId>,
+}
+
+impl Made {
+    pub(super) fn clear(&mut self) {
+        self.tiles.clear();
+        self.workers.clear();
+    }
+
+    /// Takes those of `other`, in the memory at hand.
+    pub(super) fn copy(&mut self, other: &Self) {
+        self.tiles.clone_from(&other.tiles);
+        self.workers.clone_from(&other.workers);
+    }
+
+    pub(super) fn push(&mut self, tile: ShTile, worker: WorkerId) {
+        self.tiles.push(tile);
+        self.workers.push(worker);
+    }
+
+    /// A copy of them, checked.
+    pub(super) fn finish(
+        &self,
+        problem: &Problem<'_>,
+        fallbacks: u32,
+        spare: Spare,
+    ) -> Result<(TileSet, Placement), Error> {
+        let (pool, layout, heads) = problem.parts();
+        let (tiles, workers) = (self.tiles.clone(), self.workers.clone());
+        let tiles = TileSet::new_with(spare.runs, pool, layout, heads, tiles)?;
+        let loads = sum_loads_with(spare.loads, &tiles, &workers, layout.workers());
+        let placed = Placement {
+            workers,
+            loads,
+            fallbacks,
+        };
+        Ok((tiles, placed))
+    }
+}
+
+/// Makes tiles for the runs and for what stays.
+///
+/// # Errors
+/// More tiles than ids.
 pub(super) fn build(
     scratch: &mut Scratch,
     task: &Task<'_>,
     pieces: &Pieces,
     runs: &[Run],
-    fallbacks: u32,
-    spare: Spare,
-) -> Result<(TileSet, Placement), Error> {
-    let (pool, layout, heads) = (task.problem.pool, task.problem.layout, task.problem.heads);
+) -> Result<(), Error> {
+    let (pool, layout, heads) = task.problem.parts();
     scratch.runs.clear();
     scratch.runs.extend_from_slice(runs);
     scratch.runs.extend(handed_back(task, pieces));
@@ -72,23 +118,13 @@ pub(super) fn build(
     {
         of_slot.sort_unstable();
     }
-    let (mut tiles, mut workers) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    scratch.made.clear();
     for &key in &scratch.order {
         let (mut tile, worker) = scratch.placed[key as u32 as usize];
-        describe(task, &mut tile, tiles.last());
-        tiles.push(tile);
-        workers.push(worker);
+        describe(task, &mut tile, scratch.made.tiles.last());
+        scratch.made.push(tile, worker);
     }
-    let tiles = TileSet::new_with(spare.runs, pool, layout, heads, tiles)?;
-    let loads = sum_loads_with(spare.loads, &tiles, &workers, layout.workers());
-    Ok((
-        tiles,
-        Placement {
-            workers,
-            loads,
-            fallbacks,
-        },
-    ))
+    Ok(())
 }
 
 /// Tails that stay with the worker before: runs too.

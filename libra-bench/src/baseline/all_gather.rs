@@ -27,7 +27,14 @@ pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
         .map(|sequence| {
             let lengths = window.select(&[SequenceId::new(sequence)])?;
             let work = Work::Plan(Box::new(plan(&lengths, &layout, shapes)?));
-            Ok(pools::group(&shapes.window, sequence, work, &layout))
+            let samples = pools::samples_of(window, &[SequenceId::new(sequence)]);
+            Ok(pools::group(
+                &shapes.window,
+                sequence,
+                samples,
+                work,
+                &layout,
+            ))
         })
         .collect();
     groups.into_iter().collect()

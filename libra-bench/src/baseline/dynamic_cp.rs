@@ -273,9 +273,11 @@ fn group(teams: &[Team], ga: u32, scheduler: Scheduler, shapes: &Shapes) -> Resu
     }
     let replicas: Range<u32> = 0..shapes.window.dp();
     let (forward, backward) = (forward.finish(), backward.finish());
+    let samples = (teams.iter()).flat_map(|team| &team.samples);
     Ok(Group {
         ga,
         replicas,
+        samples: samples.map(|&(sample, _)| SampleId::new(sample)).collect(),
         tokens,
         work: Work::Steps { forward, backward },
     })

@@ -33,7 +33,14 @@ pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
             let layout = dispatched(&lengths, shapes)?;
             let [forward, backward] = programs(&lengths, &layout, shapes);
             let work = Work::Steps { forward, backward };
-            Ok(pools::group(&shapes.window, sequence, work, &layout))
+            let samples = pools::samples_of(window, &[SequenceId::new(sequence)]);
+            Ok(pools::group(
+                &shapes.window,
+                sequence,
+                samples,
+                work,
+                &layout,
+            ))
         })
         .collect();
     groups.into_iter().collect()

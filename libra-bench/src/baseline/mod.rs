@@ -25,7 +25,7 @@ mod tests;
 
 use std::ops::Range;
 
-use libra_sched::PoolPlan;
+use libra_sched::{PoolPlan, SampleId};
 
 use crate::simulate::program::Program;
 
@@ -46,6 +46,9 @@ pub(crate) struct Group {
     /// Data-parallel replicas whose workers take part, in order: worker w of the group is worker w mod CP of replica
     /// `replicas.start` + w div CP.
     pub(crate) replicas: Range<u32>,
+    /// Samples of the window that it computes, in the order in which the work numbers them. With methods that delay
+    /// samples, some are of earlier windows.
+    pub(crate) samples: Vec<SampleId>,
     /// Tokens of each worker, for the layers that are not attention.
     pub(crate) tokens: Vec<u64>,
     /// What they do.

@@ -50,7 +50,14 @@ pub(super) fn groups(
                 forward: forward.finish(),
                 backward: backward.finish(),
             };
-            Ok(pools::group(&shapes.window, sequence, work, &layout))
+            let samples = pools::samples_of(window, &[SequenceId::new(sequence)]);
+            Ok(pools::group(
+                &shapes.window,
+                sequence,
+                samples,
+                work,
+                &layout,
+            ))
         })
         .collect();
     groups.into_iter().collect()

@@ -1,6 +1,6 @@
 //! Which results are wrong.
 
-use libra_exec::{PoolOutputs, PoolTensors};
+use libra_exec::PoolOutputs;
 use serde::Serialize;
 
 /// Largest legal error of dK and dV in f64, relative to the largest magnitude: their sums over workers have another
@@ -108,38 +108,6 @@ impl Yardstick {
 pub(super) fn differing(a: &PoolOutputs<f64>, b: &PoolOutputs<f64>) -> u64 {
     let pairs = tensors(a).into_iter().zip(tensors(b));
     pairs.map(|(a, b)| wrong(a, b, Limit::Bits)).sum()
-}
-
-/// `count` slots of `inputs` from `first` on.
-pub(super) fn part<T: Clone>(
-    inputs: &PoolTensors<T>,
-    first: usize,
-    count: usize,
-) -> PoolTensors<T> {
-    let cut = |slots: &[Vec<T>]| slots[first..first + count].to_vec();
-    PoolTensors {
-        q: cut(&inputs.q),
-        k: cut(&inputs.k),
-        v: cut(&inputs.v),
-        d_o: cut(&inputs.d_o),
-    }
-}
-
-/// Results of consecutive slots in one.
-pub(super) fn joined<T>(parts: Vec<PoolOutputs<T>>) -> PoolOutputs<T> {
-    let mut all = PoolOutputs {
-        o: Vec::new(),
-        d_q: Vec::new(),
-        d_k: Vec::new(),
-        d_v: Vec::new(),
-    };
-    for part in parts {
-        all.o.extend(part.o);
-        all.d_q.extend(part.d_q);
-        all.d_k.extend(part.d_k);
-        all.d_v.extend(part.d_v);
-    }
-    all
 }
 
 fn tensors(outputs: &PoolOutputs<f64>) -> [&[Vec<f64>]; 4] {

@@ -299,6 +299,11 @@ impl<D: Device, T: Transport<D>, K: Kernel<D>> Executor<D, T, K> {
                 &message.parts,
                 message.elements,
             )?;
+            if message.moves_on {
+                let parts = &message.parts;
+                self.device
+                    .clear(&self.exchange, &self.program, tensors, parts)?;
+            }
             sends.push((message.peer, packed));
         }
         let bytes = exchange.sends.iter().map(|m| m.bytes).sum();

@@ -28,6 +28,7 @@ pub mod executor;
 pub mod lower;
 mod pipeline;
 pub mod program;
+pub mod steps;
 mod tensors;
 pub mod unsharded;
 
@@ -36,4 +37,5 @@ pub use error::{ExecError, Failure};
 pub use executor::{Executor, StepRecord, Trace};
 pub use lower::{lower, lower_all};
 pub use program::RankProgram;
+pub use steps::{StepPrograms, Steps};
 pub use tensors::{PoolOutputs, PoolTensors};

@@ -11,8 +11,8 @@ use super::samples::Samples;
 use crate::baseline::{Group, Schedule, Work};
 
 /// A schedule bound to inputs.
-pub(super) struct Running<'a, T, K> {
-    groups: Vec<Bound<'a, T, K>>,
+pub(super) struct Running<T, K> {
+    groups: Vec<Bound<T, K>>,
     /// Results before anything is computed.
     empty: PoolOutputs<T>,
     /// Work of every worker of the window: pairs × query heads.
@@ -20,28 +20,28 @@ pub(super) struct Running<'a, T, K> {
 }
 
 /// A group bound to its part of the inputs.
-struct Bound<'a, T, K> {
-    pool: CpuPool<'a, K>,
+struct Bound<T, K> {
+    pool: CpuPool<K>,
     samples: Samples,
     inputs: PoolTensors<T>,
     /// Its first worker, counted in the window.
     first: usize,
 }
 
-impl<'a, T, K> Running<'a, T, K>
+impl<T, K> Running<T, K>
 where
     T: Float + Send + Sync,
     K: Kernel<CpuDevice<T>> + Copy + Sync,
 {
     pub(super) fn new(
         pool: &Pool,
-        schedule: &'a Schedule,
+        schedule: &Schedule,
         options: &ExecuteOptions,
         kernel: K,
         inputs: &PoolTensors<T>,
     ) -> Self {
         let mut loads = vec![0; pool.home.layout.workers() as usize];
-        let bind = |group: &'a Group| {
+        let bind = |group: &Group| {
             let Work::Plan(plan) = &group.work else {
                 panic!("steps are refused by name");
             };

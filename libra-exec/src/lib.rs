@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 
 pub mod backend;
+mod entries;
 pub mod error;
 pub mod executor;
 pub mod lower;

@@ -145,12 +145,6 @@ impl Method {
             Self::WlbPublished => {
                 Some("it keeps samples for later steps, and one pool is one step")
             }
-            Self::Ring
-            | Self::ZigzagRing
-            | Self::DocZigzag
-            | Self::Wlb
-            | Self::Magi
-            | Self::DynamicCp => Some("it has steps that no plan describes"),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ pub(crate) mod method;
 mod pieces;
 mod pools;
 mod ring;
-mod steps;
+pub(crate) mod steps;
 mod ulysses;
 mod wlb;
 mod wlb_published;
@@ -21,13 +21,13 @@ mod wlb_published;
 #[cfg(test)]
 mod check;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::ops::Range;
 
 use libra_sched::{PoolPlan, SampleId};
 
-use crate::simulate::program::Program;
+use self::steps::StepWork;
 
 /// One window as one method runs it.
 #[derive(Clone, Debug)]
@@ -36,6 +36,14 @@ pub(crate) struct Schedule {
     pub(crate) method: method::Method,
     /// Groups of workers that run one after the other or side by side.
     pub(crate) groups: Vec<Group>,
+}
+
+impl Schedule {
+    /// Whether results are merged of partial ones.
+    pub(crate) fn merges(&self) -> bool {
+        let is_steps = |group: &Group| matches!(group.work, Work::Steps(_));
+        self.groups.iter().any(is_steps)
+    }
 }
 
 /// Workers that wait for each other within a layer, and what they do.
@@ -58,13 +66,8 @@ pub(crate) struct Group {
 /// What a group does in a layer.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    /// A plan, run by the executor.
+    /// A plan.
     Plan(Box<PoolPlan>),
     /// Steps that no plan describes.
-    Steps {
-        /// Forward.
-        forward: Program,
-        /// Backward.
-        backward: Program,
-    },
+    Steps(Box<StepWork>),
 }

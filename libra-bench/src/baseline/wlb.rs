@@ -6,10 +6,11 @@
 //! of the tokens; what fits neither goes to the least work in the end. Within a micro-batch every document lies in zigzag
 //! over the CP workers, which gather keys. O(documents · micro-batches).
 
+use libra_exec::steps::Piece;
 use libra_sched::{Mask, PackedLengths, SampleId};
 use rayon::prelude::*;
 
-use super::pieces::{Piece, held};
+use super::pieces::held;
 use super::ring::{self, Sharding};
 use super::{Group, all_gather, pools};
 use crate::failure::Failure;
@@ -121,7 +122,7 @@ pub(super) fn scheduled(
             let documents = batch.documents.iter();
             let lengths = PackedLengths::new(tokens, [documents.clone().map(|d| d.tokens)])?;
             let layout = ring::layout(&lengths, shapes.window.cp(), sharding(&lengths)?)?;
-            let work = all_gather::steps(&lengths, &layout, shapes);
+            let work = all_gather::steps(lengths, &layout, shapes)?;
             let samples = documents.map(|document| document.sample).collect();
             Ok(pools::group(&shapes.window, place, samples, work, &layout))
         })
@@ -146,7 +147,7 @@ pub(super) fn predicted(
 }
 
 fn tiled(lengths: &PackedLengths, mask: Mask, piece: &Piece) -> u128 {
-    let len = lengths.length(SampleId::new(piece.sample));
+    let len = lengths.length(piece.sample);
     let pairs = mask.pairs(len, piece.start..piece.end);
     let rows = u64::from(piece.len());
     u128::from(pairs) * u128::from(rows.next_multiple_of(KERNEL_TOKENS)) / u128::from(rows)

@@ -37,6 +37,8 @@ pub(crate) struct ExecuteOptions {
 pub(crate) struct MethodCase {
     /// Its name.
     pub(crate) method: &'static str,
+    /// Whether its results are merged of partial ones, which rounds otherwise than one softmax.
+    pub(crate) merged: bool,
     /// Where it ran.
     pub(crate) backend: &'static str,
     /// Element type.
@@ -144,7 +146,7 @@ where
             let outputs = outputs.cast::<f64>();
             match &first {
                 None => {
-                    case.wrong_in = yardstick.compare(&outputs);
+                    case.wrong_in = yardstick.compare(&outputs, schedule.merges());
                     first = Some(outputs);
                 }
                 Some(first) => case.wrong_in.unsteady += differing(&outputs, first),
@@ -172,6 +174,7 @@ fn new_case(
     let work_max = loads.iter().copied().max().unwrap_or(0);
     MethodCase {
         method: schedule.method.name(),
+        merged: schedule.merges(),
         backend: "cpu",
         dtype: dtype.to_string(),
         workers: loads.len(),

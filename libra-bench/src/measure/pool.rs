@@ -83,7 +83,7 @@ impl Pool {
         let libra = (self.schedules.iter()).find(|schedule| schedule.method == Method::Libra)?;
         match &libra.groups.first()?.work {
             Work::Plan(plan) => Some(PlanId::of(plan)),
-            Work::Steps { .. } => None,
+            Work::Steps(_) => None,
         }
     }
 }

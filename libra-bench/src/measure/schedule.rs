@@ -42,16 +42,25 @@ where
     ) -> Self {
         let mut loads = vec![0; pool.home.layout.workers() as usize];
         let bind = |group: &Group| {
-            let Work::Plan(plan) = &group.work else {
-                panic!("steps are refused by name");
-            };
             let first = (group.replicas.start * pool.cp) as usize;
-            for (load, more) in loads[first..].iter_mut().zip(plan.loads()) {
+            let window = &pool.home.lengths;
+            let (own, samples, cpu) = match &group.work {
+                Work::Plan(plan) => {
+                    let samples = Samples::new(window, &plan.lengths, &group.samples);
+                    let cpu = CpuPool::new(plan, options.backward, kernel);
+                    (plan.loads(), samples, cpu)
+                }
+                Work::Steps(steps) => {
+                    let steps = steps.lower();
+                    let samples = Samples::new(window, steps.lengths(), &group.samples);
+                    (steps.loads(), samples, CpuPool::of_steps(steps, kernel))
+                }
+            };
+            for (load, more) in loads[first..].iter_mut().zip(own) {
                 *load += more;
             }
-            let samples = Samples::new(&pool.home.lengths, &plan.lengths, &group.samples);
             Bound {
-                pool: CpuPool::new(plan, options.backward, kernel).with_deadline(options.timeout),
+                pool: cpu.with_deadline(options.timeout),
                 inputs: samples.inputs(inputs),
                 samples,
                 first,

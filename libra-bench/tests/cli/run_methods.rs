@@ -4,6 +4,27 @@ use serde_json::Value;
 
 use super::{json, run, stdout};
 
+#[test]
+fn the_table_in_the_book_is_what_run_prints() {
+    let line = "run linux-6.1 --q-heads 8 --kv-heads 2 --head-dim 8 --scale 256 --method all";
+    let printed = stdout(&format!("{line} -r 1 -w 0 --no-timings -q"));
+    let rows = printed
+        .lines()
+        .filter(|line| !line.starts_with("# Reproduce"));
+    let printed: Vec<&str> = rows.map(str::trim_end).collect();
+    let printed = printed.join("\n");
+    let text = format!("```text\n$ libra-bench {line} --no-timings\n{printed}\n```\n");
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../docs/src/data/run-methods.md"
+    );
+    if std::env::var_os("LIBRA_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(file, &text).expect("written");
+    }
+    let there = std::fs::read_to_string(file).expect("written with `cargo xtask bless`");
+    assert_eq!(there, text);
+}
+
 fn cases(report: &Value) -> &Vec<Value> {
     report["cases"].as_array().expect("a list")
 }
@@ -15,7 +36,7 @@ fn all_methods_compute_unsharded_attention() {
             "run linux-6.1 --preset tiny --method all -r 1 -w 0 --dtype {dtype}"
         ));
         let cases = cases(&report);
-        assert!(cases.len() > 10);
+        assert_eq!(cases.len(), 18);
         for case in cases {
             assert_eq!(case["wrong"], 0, "{dtype}: {case}");
             assert_eq!(case["workers"], 4, "CP of each of P sequences: {case}");

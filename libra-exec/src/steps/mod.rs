@@ -169,6 +169,18 @@ impl Steps {
         held.iter().map(|located| located.piece).collect()
     }
 
+    /// Samples of the sequences.
+    #[must_use]
+    pub const fn lengths(&self) -> &PackedLengths {
+        &self.lengths
+    }
+
+    /// Which keys a query reads.
+    #[must_use]
+    pub const fn mask(&self) -> Mask {
+        self.mask
+    }
+
     /// Number of workers.
     #[must_use]
     pub const fn workers(&self) -> u32 {
@@ -367,6 +379,12 @@ impl StepPrograms {
     #[must_use]
     pub const fn heads(&self) -> &HeadSplit {
         &self.heads
+    }
+
+    /// Work of every worker: query–key pairs × query heads.
+    #[must_use]
+    pub fn loads(&self) -> Vec<u64> {
+        self.workers.iter().map(RankProgram::work).collect()
     }
 
     /// As [`PoolTensors::random`].

@@ -373,6 +373,33 @@ fn workers_with_other_programs_refuse_each_other() {
 }
 
 #[test]
+fn tokens_held_twice_or_by_nobody_are_found_out() {
+    let case = three_workers();
+    let build = |held: Vec<Vec<Piece>>| {
+        let case = Case {
+            held,
+            ..case.clone()
+        };
+        std::panic::catch_unwind(|| drop(case.steps())).is_err()
+    };
+    assert!(!build(case.held.clone()));
+    let damaged = |damage: fn(&mut Vec<Vec<Piece>>)| {
+        let mut held = case.held.clone();
+        damage(&mut held);
+        build(held)
+    };
+    assert!(damaged(|held| held[0][0].end -= 1));
+    assert!(damaged(|held| held[1][0].start -= 1));
+    assert!(damaged(|held| held.truncate(2)));
+    assert!(damaged(|held| held[1].reverse()));
+    let twice = |held: &mut Vec<Vec<Piece>>| {
+        let piece = held[0][0];
+        held[2].insert(0, piece);
+    };
+    assert!(damaged(twice));
+}
+
+#[test]
 fn trees_are_refused() {
     let case = three_workers();
     let lengths = case.lengths.with_parents(&[None, Some(SampleId(0))]);

@@ -130,11 +130,13 @@ pub struct StepPrograms {
 }
 
 impl Steps {
-    /// Programs of as many workers as `held` has lists, each of pieces by (sample, token); every token of `lengths` is
-    /// held once. All heads are one shard.
+    /// Programs of as many workers as `held` has lists, each of pieces by (sample, token). All heads are one shard.
     ///
     /// # Errors
     /// Lengths in which samples continue others.
+    ///
+    /// # Panics
+    /// Unless every token of every sample is held once, and every list is in order.
     pub fn new(
         lengths: PackedLengths,
         held: Vec<Vec<Piece>>,
@@ -150,6 +152,7 @@ impl Steps {
                 legal: "plans",
             });
         }
+        check_held(&lengths, &held);
         let (q_heads, kv_heads) = (heads.q_heads(), heads.kv_heads());
         Ok(Self {
             heads: HeadSplit::new(q_heads, kv_heads, heads.dim_qk(), heads.dim_v(), 1, 1)?,
@@ -342,6 +345,28 @@ impl Steps {
         }
         first
     }
+}
+
+fn check_held(lengths: &PackedLengths, held: &[Vec<Piece>]) {
+    for own in held {
+        assert!(own.is_sorted(), "a worker holds pieces by (sample, token)");
+    }
+    let mut all = held.concat();
+    all.sort_unstable();
+    let mut pieces = all.into_iter().peekable();
+    for sample in (0..lengths.samples()).map(SampleId::new) {
+        let mut next = 0;
+        while let Some(piece) = pieces.next_if(|p| (p.sample, p.start) == (sample, next)) {
+            assert!(piece.end > next, "a piece has tokens");
+            next = piece.end;
+        }
+        assert_eq!(next, lengths.length(sample), "tokens of {sample} held once");
+    }
+    assert_eq!(
+        pieces.next(),
+        None,
+        "a piece of a token that is there and held by nobody else"
+    );
 }
 
 /// Those of `located`, which are by (sample, token), that are of `samples`.

@@ -66,9 +66,18 @@ impl Pool {
         let shapes = scaled_shapes(shapes, &lengths, chosen)?;
         let home = at_home(&lengths, &shapes)?;
         check_size(&home, chosen.scale)?;
-        let schedules = (methods.iter())
-            .map(|method| method.schedule_asked(&lengths, &shapes))
-            .collect::<Result<_, _>>()?;
+        let schedule = |method: &Method| {
+            let schedule = method.schedule_asked(&lengths, &shapes);
+            schedule.map_err(|error| match method {
+                // These two say themselves what does not go together.
+                Method::Ulysses | Method::Libra => error,
+                _ => Failure::Method {
+                    method: method.name(),
+                    source: Box::new(error),
+                },
+            })
+        };
+        let schedules = methods.iter().map(schedule).collect::<Result<_, _>>()?;
         Ok(Self {
             reference: Reference::new(&home)?,
             home,

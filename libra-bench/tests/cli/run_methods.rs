@@ -76,6 +76,17 @@ fn libra_is_placed_as_the_flags_say() {
 }
 
 #[test]
+fn a_method_that_cannot_run_the_pool_is_named() {
+    let done = run("run linux-6.1 --preset tiny --method ulysses,tap --max-recv-bytes 4K");
+    assert_eq!(done.code, 3);
+    assert!(
+        done.stderr.starts_with("error: tap cannot run the pool: w"),
+        "{}",
+        done.stderr
+    );
+}
+
+#[test]
 fn what_is_not_executed_is_refused_by_name() {
     let done = run("run linux-6.1 --preset tiny --method ulysses,wlb-published");
     assert_eq!(done.code, 2);

@@ -370,6 +370,9 @@ fn workers_with_other_programs_refuse_each_other() {
     let piece = moved.held[0].pop().expect("some");
     moved.held[1].insert(0, piece);
     assert_ne!(ids(&one), ids(&moved.ring()));
+    let mut masked = case;
+    masked.mask = Mask::Full;
+    assert_ne!(ids(&one), ids(&masked.ring()));
 }
 
 #[test]

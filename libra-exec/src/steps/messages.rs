@@ -163,8 +163,10 @@ impl Transfer {
     }
 
     /// What tells it from another one.
-    pub(super) fn signature(&self) -> [u32; 3] {
-        [u32::from(self.is_send), self.peer, self.rows() as u32]
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        let runs = self.runs.iter().flat_map(|&(row, rows)| [row, rows]);
+        let who = [u32::from(self.is_send), self.peer, self.runs.len() as u32];
+        who.into_iter().chain(runs)
     }
 }
 

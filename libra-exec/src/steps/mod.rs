@@ -233,10 +233,19 @@ impl Steps {
         }
     }
 
-    /// Names the program: what every worker holds, and every message.
+    /// Names the program: heads, mask, what every worker holds, and every message.
     fn digest(&self) -> PlanId {
         let mut hasher = Xxh3Default::new();
+        let heads = &self.heads;
+        let widths = [
+            heads.q_heads(),
+            heads.kv_heads(),
+            heads.dim_qk(),
+            heads.dim_v(),
+        ];
+        hasher.update(self.mask.to_string().as_bytes());
         let mut add = |number: u32| hasher.update(&number.to_le_bytes());
+        widths.into_iter().for_each(&mut add);
         for worker in &self.workers {
             add(worker.held.len() as u32);
             for Piece { sample, start, end } in worker.held.iter().map(|l| l.piece) {
@@ -244,8 +253,9 @@ impl Steps {
             }
             for exchange in worker.keys.iter().chain(&worker.gradients) {
                 add(exchange.len() as u32);
-                let transfers = exchange.iter().flat_map(Transfer::signature);
-                transfers.for_each(&mut add);
+                for transfer in exchange {
+                    transfer.numbers().for_each(&mut add);
+                }
             }
         }
         PlanId(hasher.digest128().to_le_bytes())
@@ -263,7 +273,7 @@ impl Steps {
         let exchanges = |lists: &[Vec<Transfer>], count: usize| -> Vec<Exchange> {
             let exchange = |transfers: &Vec<Transfer>| self.exchange(transfers, &first_rows);
             let mut all: Vec<Exchange> = lists.iter().map(exchange).collect();
-            // Numbered for all workers alike.
+            // Numbered for all workers alike; forward has none of gradients.
             all.resize_with(count, Exchange::default);
             all
         };
@@ -292,10 +302,7 @@ impl Steps {
             pieces,
             ancestors: Vec::new(),
             kv_views,
-            forward: Pass {
-                back: Vec::new(),
-                ..pass(&worker.forward, 0)
-            },
+            forward: pass(&worker.forward, 0),
             backward: pass(&worker.backward, self.returns),
         }
     }

@@ -62,6 +62,14 @@ pub(crate) enum Failure {
     /// A method needs what the shapes do not give.
     #[error("ulysses splits the query heads over CP workers: {0}")]
     Ulysses(#[source] libra_sched::Error),
+    /// One of several methods cannot run the pool.
+    #[error("{method} cannot run the pool")]
+    Method {
+        /// Its name.
+        method: &'static str,
+        /// Why not.
+        source: Box<Failure>,
+    },
     /// A run that this machine cannot hold.
     #[error("the pool would hold about {} of tensors, the limit is {}", format_bytes(*bytes), format_bytes(*limit))]
     TooMuchMemory {
@@ -241,6 +249,7 @@ impl Failure {
                 | ExecFailure::Closed { .. } => exit::TIMEOUT,
                 _ => exit::UNEXPECTED,
             },
+            Self::Method { source, .. } => source.exit(),
             Self::Stdout(_) | Self::Threads { .. } => exit::UNEXPECTED,
             _ => exit::INPUT,
         }
@@ -270,6 +279,7 @@ impl Failure {
                 Some(format!("libra-bench check {} lists them all", path.display()))
             }
             Self::Resume { .. } => Some("without --resume the file is written anew".to_owned()),
+            Self::Method { source, .. } => source.hint(),
             Self::Ulysses(_) => Some("lower --cp, or raise --q-heads".to_owned()),
             Self::Planner { .. } => Some("this is a bug in Libra; please report the command".to_owned()),
             Self::Exec(error) if matches!(error.kind, ExecFailure::Stalled { .. }) => {

@@ -51,6 +51,12 @@ impl Trace {
             .sum()
     }
 
+    /// End of the last step, in nanoseconds since the pass began.
+    #[must_use]
+    pub fn end_ns(&self) -> u64 {
+        self.steps.last().map_or(0, |s| s.begin_ns + s.wall_ns)
+    }
+
     /// Bytes sent.
     #[must_use]
     pub fn sent_bytes(&self) -> u64 {
@@ -293,6 +299,11 @@ impl<D: Device, T: Transport<D>, K: Kernel<D>> Executor<D, T, K> {
                 &message.parts,
                 message.elements,
             )?;
+            if message.moves_on {
+                let parts = &message.parts;
+                self.device
+                    .clear(&self.exchange, &self.program, tensors, parts)?;
+            }
             sends.push((message.peer, packed));
         }
         let bytes = exchange.sends.iter().map(|m| m.bytes).sum();

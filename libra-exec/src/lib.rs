@@ -23,11 +23,13 @@
 #![deny(unsafe_code)]
 
 pub mod backend;
+mod entries;
 pub mod error;
 pub mod executor;
 pub mod lower;
 mod pipeline;
 pub mod program;
+pub mod steps;
 mod tensors;
 pub mod unsharded;
 
@@ -36,4 +38,5 @@ pub use error::{ExecError, Failure};
 pub use executor::{Executor, StepRecord, Trace};
 pub use lower::{lower, lower_all};
 pub use program::RankProgram;
+pub use steps::{StepPrograms, Steps};
 pub use tensors::{PoolOutputs, PoolTensors};

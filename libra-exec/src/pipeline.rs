@@ -24,7 +24,7 @@ pub enum Leg {
     Gather,
 }
 
-/// One step of a worker's pipeline.
+/// One step of a worker's pipeline. Programs of steps have numbered exchanges and compute steps in place of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
     /// Begin a leg of a chunk; does not wait.

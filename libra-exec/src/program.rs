@@ -1,9 +1,8 @@
 //! What one worker does, as data: the steps of its pipeline, their messages and attention entries.
 
-use std::ops::Range;
+use libra_sched::{BackwardMode, HeadSplit, Mask, PlanId, WorkerId};
 
-use libra_sched::{BackwardMode, HeadSplit, KeyRanges, Mask, PlanId, WorkerId};
-
+pub use crate::entries::{Ancestor, Computes, Entry, KeyPiece, KeySource, KvView};
 pub use crate::pipeline::{Hops, Leg, Step, pipelined, pipelined_over};
 
 /// A tensor of a worker, (rows, heads, width) row-major.
@@ -11,7 +10,7 @@ pub use crate::pipeline::{Hops, Leg, Step, pipelined, pipelined_over};
 /// Home tensors hold the worker's own tokens (its fragments in token order) and its tensor rank's
 /// heads. Staged Q-like tensors hold tiles that came from elsewhere, one shard wide. Staged K-like
 /// tensors hold one KV head of one sample after the other, one head wide, each from the first token
-/// that arrives or is read to the last.
+/// that arrives or is read to the last; those of steps hold rows of all KV heads, buffer after buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // The names are the documentation: `Staged` plus the mathematical symbol.
 pub enum Tensor {
@@ -137,7 +136,7 @@ pub struct Part {
     pub heads: u32,
 }
 
-/// What travels to or from one peer in one leg of one chunk: its parts back to back, each in
+/// What travels to or from one peer in one leg of one chunk, or in one exchange of steps: its parts back to back, each in
 /// (row, head, element) order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -149,6 +148,8 @@ pub struct Message {
     pub elements: usize,
     /// Bytes as the plan counts them.
     pub bytes: u64,
+    /// Whether its parts are zeros once it has set out: a sum that travels on is counted once.
+    pub moves_on: bool,
 }
 
 /// Messages of one leg of one chunk, by ascending peer.
@@ -212,67 +213,6 @@ impl Pass {
     }
 }
 
-/// Consecutive queries of one sample in one shard, and the keys they read: all of every ancestor of
-/// the sample, from the root on, and then some of its own.
-///
-/// Key ranges of different entries overlap: a sample's keys serve all its entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Head shard.
-    pub shard: u32,
-    /// Whether Q and O are staged, or the worker's own.
-    pub staged: bool,
-    /// First row of Q and O.
-    pub row: u32,
-    /// Number of queries.
-    pub rows: u32,
-    /// Sample-local position of the first query.
-    pub position: u32,
-    /// Tokens of the sample.
-    pub len: u32,
-    /// Sample-local keys of its own sample that some query of the entry reads, and no other.
-    pub keys: KeyRanges,
-    /// Index of the view of the shard's first KV head; the others follow.
-    pub kv_view: u32,
-    /// First of the sample's ancestors in the program's list, root first.
-    pub above: u32,
-    /// Number of ancestors.
-    pub above_count: u32,
-}
-
-/// A sample whose keys all queries of an entry of another one read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ancestor {
-    /// Tokens of the sample.
-    pub len: u32,
-    /// As [`Entry::kv_view`].
-    pub kv_view: u32,
-}
-
-/// Where a query finds some of its keys.
-#[derive(Clone, Copy, Debug)]
-pub struct KeySource<'a> {
-    /// One KV head of a sample.
-    pub view: &'a KvView,
-    /// Tokens of an ancestor, which every query reads whole; `None` for the entry's own sample,
-    /// where the mask decides.
-    pub whole: Option<u32>,
-}
-
-/// Where one KV head of one sample lies: row = sample-local token − `first` + `row`, for the tokens
-/// that some entry reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KvView {
-    /// Whether K and V are staged, or the worker's own.
-    pub staged: bool,
-    /// Sample-local token from which on the sample is there.
-    pub first: u32,
-    /// Row of that token.
-    pub row: u32,
-    /// Head of the tensor.
-    pub head: u32,
-}
-
 /// Everything one worker does for one layer, forward and backward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankProgram {
@@ -292,11 +232,15 @@ pub struct RankProgram {
     pub first_q_head: u32,
     /// Shapes by tensor.
     pub shapes: [TensorShape; Tensor::ALL.len()],
-    /// Attention entries by (shard, slot, token).
+    /// Attention entries by (shard, slot, token), step by step where steps have their own.
     pub entries: Vec<Entry>,
+    /// Which of them a step computes.
+    pub computes: Computes,
+    /// Pieces that entries point into.
+    pub pieces: Vec<KeyPiece>,
     /// Ancestors that entries point into.
     pub ancestors: Vec<Ancestor>,
-    /// Views that entries and ancestors point into.
+    /// Views that pieces and ancestors point into.
     pub kv_views: Vec<KvView>,
     /// Forward.
     pub forward: Pass,
@@ -309,68 +253,5 @@ impl RankProgram {
     #[must_use]
     pub fn shape(&self, tensor: Tensor) -> TensorShape {
         self.shapes[tensor as usize]
-    }
-
-    /// Head of Q-like tensors at which query head `head` of `entry` lies.
-    #[must_use]
-    pub fn q_column(&self, entry: &Entry, head: u32) -> u32 {
-        let first = if entry.staged {
-            entry.shard * self.heads.shard_width()
-        } else {
-            self.first_q_head
-        };
-        head - first
-    }
-
-    /// Where query head `head` of `entry` finds its keys, in the order in which it reads them:
-    /// ancestors from the root on, then the entry's own sample.
-    pub fn key_sources(&self, entry: &Entry, head: u32) -> impl Iterator<Item = KeySource<'_>> {
-        let first = self.heads.kv_of_shard(entry.shard).start;
-        let place = self.heads.kv_of_head(head) - first;
-        let view = move |kv_view: u32| &self.kv_views[(kv_view + place) as usize];
-        let above = entry.above as usize..(entry.above + entry.above_count) as usize;
-        let whole = self.ancestors[above].iter().map(move |a| KeySource {
-            view: view(a.kv_view),
-            whole: Some(a.len),
-        });
-        whole.chain(std::iter::once(KeySource {
-            view: view(entry.kv_view),
-            whole: None,
-        }))
-    }
-
-    /// Keys of `source` that `queries` of `entry`, counted from its first, read.
-    #[must_use]
-    pub fn keys(&self, entry: &Entry, source: &KeySource<'_>, queries: Range<usize>) -> KeyRanges {
-        match source.whole {
-            Some(len) => Mask::Full.keys(len, 0..len),
-            None => {
-                let position = |query: usize| entry.position + query as u32;
-                let queries = position(queries.start)..position(queries.end);
-                self.mask.keys(entry.len, queries)
-            }
-        }
-    }
-
-    /// Query–key pairs × heads of one chunk.
-    #[must_use]
-    pub fn pairs(&self, chunk_heads: u32) -> u64 {
-        let pairs: u64 = self.entries.iter().map(|entry| self.pairs_of(entry)).sum();
-        pairs * u64::from(chunk_heads)
-    }
-
-    /// Query–key pairs of one head of `entry`.
-    #[must_use]
-    pub fn pairs_of(&self, entry: &Entry) -> u64 {
-        let above = entry.above as usize..(entry.above + entry.above_count) as usize;
-        let above: u64 = self.ancestors[above].iter().map(|a| u64::from(a.len)).sum();
-        let queries = entry.position..entry.position + entry.rows;
-        self.mask.pairs(entry.len, queries) + above * u64::from(entry.rows)
-    }
-
-    /// Query heads that chunk `chunk` of `entry` computes.
-    #[must_use]
-    pub fn heads_of(&self, entry: &Entry, chunk: u32) -> Range<u32> {
-        self.heads.q_of_chunk(entry.shard, chunk)
     }
 }

@@ -1,6 +1,8 @@
 //! Tensors of a whole pool, slot by slot: what a check compares, not what a worker holds.
 
-use libra_sched::PoolPlan;
+use std::ops::Range;
+
+use libra_sched::{HeadSplit, PackedLengths, PoolPlan, WorkerId};
 use num_traits::Float;
 
 /// Inputs of one attention layer of a pool, forward and backward.
@@ -32,15 +34,47 @@ pub struct PoolOutputs<T> {
     pub d_v: Vec<Vec<T>>,
 }
 
+/// What one worker holds of the tensors of a pool, in the order of its rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    /// Slots and tokens of them.
+    pub(crate) tokens: Vec<(usize, Range<u32>)>,
+    /// Query heads.
+    pub(crate) q_heads: Range<u32>,
+    /// KV heads.
+    pub(crate) kv_heads: Range<u32>,
+}
+
+impl Share {
+    /// Of `worker` of `plan`.
+    pub(crate) fn of(plan: &PoolPlan, worker: WorkerId) -> Self {
+        let layout = &plan.layout;
+        let (slot, rank, tensor) = layout.place_of(worker);
+        let held = layout
+            .held(slot, rank)
+            .map(|tokens| (slot as usize, tokens));
+        Self {
+            tokens: held.collect(),
+            q_heads: layout.q_heads_of(&plan.heads, tensor),
+            kv_heads: layout.kv_heads_of(&plan.heads, tensor),
+        }
+    }
+}
+
 impl<T: Float> PoolTensors<T> {
     /// Values in −1..1 that depend only on `seed` and the shape.
     #[must_use]
     pub fn random(plan: &PoolPlan, seed: u64) -> Self {
-        let heads = &plan.heads;
-        let (slots, tokens) = (plan.layout.slots(), plan.layout.seq_tokens() as usize);
+        Self::random_of(&plan.lengths, &plan.heads, seed)
+    }
+
+    /// As [`PoolTensors::random`], for the sequences of `lengths`.
+    #[must_use]
+    pub fn random_of(lengths: &PackedLengths, heads: &HeadSplit, seed: u64) -> Self {
+        let (slots, tokens) = (lengths.sequences() as u64, lengths.seq_tokens() as usize);
         let fill = |what: u64, heads: u32, width: u32| -> Vec<Vec<T>> {
             let elements = tokens * heads as usize * width as usize;
-            (0..u64::from(slots))
+            (0..slots)
                 .map(|slot| values(&[seed, what, slot], elements))
                 .collect()
         };

@@ -5,6 +5,9 @@
 //! one sample fills the sequence, less where samples are short. For packings whose workers meet every sample there is the
 //! same as steps, all keys to all. Nothing is overlapped. O(pieces) a sequence, O(CP · pieces) as steps.
 
+use libra_exec::Steps;
+use libra_exec::program::{Leg, Step};
+use libra_exec::steps::{Place, Route};
 use libra_sched::{
     KvFetch, KvRoute, LayoutKind, PackedLengths, Placer, PlanConfig, PoolPlan, SequenceId,
     TokenLayout, plan_pool,
@@ -12,8 +15,8 @@ use libra_sched::{
 use rayon::prelude::*;
 
 use super::libra::resharded;
-use super::pieces::{self, attend, held};
-use super::steps::Steps;
+use super::pieces::held;
+use super::steps::{Scheme, StepWork};
 use super::{Group, Work, pools};
 use crate::failure::Failure;
 use crate::preset::Shapes;
@@ -27,7 +30,14 @@ pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
         .map(|sequence| {
             let lengths = window.select(&[SequenceId::new(sequence)])?;
             let work = Work::Plan(Box::new(plan(&lengths, &layout, shapes)?));
-            Ok(pools::group(&shapes.window, sequence, work, &layout))
+            let samples = pools::samples_of(window, &[SequenceId::new(sequence)]);
+            Ok(pools::group(
+                &shapes.window,
+                sequence,
+                samples,
+                work,
+                &layout,
+            ))
         })
         .collect();
     groups.into_iter().collect()
@@ -52,45 +62,56 @@ fn plan(
 }
 
 /// Queries stay where `layout` has those of one sequence; all keys go to all, and backward their gradients back.
-pub(super) fn steps(lengths: &PackedLengths, layout: &TokenLayout, shapes: &Shapes) -> Work {
-    let held = held(lengths, layout, 0);
-    let workers = 0..held.len() as u32;
-    let heads = &shapes.heads;
-    let token = shapes.plan.bytes.kv_token(heads, heads.kv_heads());
-    let bytes: Vec<u64> = held.iter().map(|own| pieces::tokens(own) * token).collect();
-    let mut keys = held.concat();
-    keys.sort_unstable();
-    let exchange = |steps: &mut Steps, is_back: bool| {
-        let exchange = steps.exchange();
-        for holder in workers.clone() {
-            for reader in workers.clone() {
-                let (src, dst) = if is_back {
-                    (reader, holder)
-                } else {
-                    (holder, reader)
-                };
-                steps.send(exchange, src, dst, bytes[holder as usize]);
-            }
+pub(super) fn steps(
+    lengths: PackedLengths,
+    layout: &TokenLayout,
+    shapes: &Shapes,
+) -> Result<Work, Failure> {
+    let held = held(&lengths, layout, 0);
+    let work = StepWork::new(lengths, held, shapes, Scheme::Gather)?;
+    Ok(Work::Steps(Box::new(work)))
+}
+
+/// All keys to all, then everything is computed; backward gradients go home after that.
+pub(super) fn gather(steps: &mut Steps) {
+    let (workers, samples) = (0..steps.workers(), 0..steps.lengths().samples());
+    let (keys, gradients) = (steps.keys_exchange(0), steps.gradients_exchange());
+    let there = Place::Arrived(keys);
+    for holder in workers.clone() {
+        let held = steps.held(holder, &samples);
+        for reader in workers.clone() {
+            steps.send_keys(
+                Route {
+                    src: holder,
+                    from: Place::Own,
+                    dst: reader,
+                    to: there,
+                },
+                &held,
+            );
+            let back = Route {
+                src: reader,
+                from: there,
+                dst: holder,
+                to: Place::Own,
+            };
+            steps.send_gradients(gradients, back, &held);
         }
-        exchange
-    };
-    let [mut forward, mut backward] = [Steps::new(held.len()), Steps::new(held.len())];
-    let gather = exchange(&mut forward, false);
-    let [again, reduce] = [false, true].map(|is_back| exchange(&mut backward, is_back));
-    for worker in workers.clone() {
-        let queries = &held[worker as usize];
-        let entries = attend(lengths, shapes.plan.mask, heads.q_heads(), queries, &keys);
-        forward.start(worker, gather);
-        forward.wait(worker, gather);
-        forward.compute(worker, entries.clone());
-        backward.start(worker, again);
-        backward.wait(worker, again);
-        backward.compute(worker, entries);
-        backward.start(worker, reduce);
-        backward.wait(worker, reduce);
     }
-    let (forward, backward) = (forward.finish(), backward.finish());
-    Work::Steps { forward, backward }
+    for worker in workers {
+        let compute = steps.block(worker, vec![Place::Own, there], samples.clone());
+        let forward = [
+            Step::Start(Leg::Dispatch, keys),
+            Step::Wait(Leg::Dispatch, keys),
+            compute,
+        ];
+        for step in forward {
+            steps.forward(worker, step);
+            steps.backward(worker, step);
+        }
+        steps.backward(worker, Step::Start(Leg::Return, gradients));
+        steps.backward(worker, Step::Wait(Leg::Return, gradients));
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +120,7 @@ mod tests {
     use crate::baseline::check::{computed_by_worker, programs, received};
     use crate::baseline::tests::{shapes, window};
     use crate::preset::Preset;
+    use crate::simulate::program::Program;
 
     #[test]
     fn a_sample_that_fills_the_sequence_is_gathered_by_all() {
@@ -114,9 +136,12 @@ mod tests {
         let shapes = shapes(Preset::Tiny, |settings| settings.cp = 4);
         let lengths = PackedLengths::new(64, [vec![50u32, 3, 11]]).expect("fits");
         let layout = TokenLayout::new(LayoutKind::Zigzag, 1, 64, 4).expect("legal");
-        let Work::Steps { forward, backward } = steps(&lengths, &layout, &shapes) else {
+        let Work::Steps(steps) = steps(lengths.clone(), &layout, &shapes).expect("legal") else {
             panic!("steps");
         };
+        let programs = steps.lower();
+        let forward = Program::forward(programs.workers());
+        let backward = Program::backward(programs.workers());
         let plan = plan(&lengths, &layout, &shapes).expect("legal");
         assert_eq!(computed_by_worker(&forward), plan.loads());
         let all = 48 * 2 * 2 * 8 * 2;

@@ -44,7 +44,11 @@ pub(super) fn programs(group: &Group) -> [Program; 2] {
             let programs = lower_all(plan, &backward);
             [Program::forward(&programs), Program::backward(&programs)]
         }
-        Work::Steps { forward, backward } => [forward.clone(), backward.clone()],
+        Work::Steps(steps) => {
+            let programs = steps.lower();
+            let programs = programs.workers();
+            [Program::forward(programs), Program::backward(programs)]
+        }
     }
 }
 

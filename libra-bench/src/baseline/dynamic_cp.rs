@@ -11,15 +11,14 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
-use libra_sched::{LayoutKind, PackedLengths, SampleId, TokenLayout};
+use libra_exec::Steps;
+use libra_exec::steps::{Piece, Place, ring};
+use libra_sched::{Error, LayoutKind, PackedLengths, SampleId, TokenLayout};
 
-use super::pieces::{self, held};
-use super::ring::Ring;
-use super::steps::Steps;
+use super::steps::{Scheme, StepWork};
 use super::{Group, Work};
 use crate::failure::Failure;
 use crate::preset::Shapes;
-use crate::simulate::program::Attention;
 
 /// Workers are balanced when the lightest lacks less than the heaviest's 1/20.
 const BALANCED: u128 = 20;
@@ -243,50 +242,85 @@ fn work(tokens: u32, size: u32) -> u128 {
     (square << 32) / u128::from(size)
 }
 
+/// A team at its workers.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    workers: Range<u32>,
+    /// By their numbers in the group.
+    samples: Range<usize>,
+}
+
 /// Teams side by side, the first at the first worker.
 fn group(teams: &[Team], ga: u32, scheduler: Scheduler, shapes: &Shapes) -> Result<Group, Failure> {
     let workers = scheduler.workers as usize;
-    let [mut forward, mut backward] = [Steps::new(workers), Steps::new(workers)];
     let mut tokens = vec![0; workers];
-    let mut first = 0;
+    let mut held: Vec<Vec<Piece>> = vec![Vec::new(); workers];
+    let mut placed = Vec::new();
+    let (mut first, mut number) = (0, 0);
     for team in teams {
-        let members: Vec<u32> = (first..first + team.size).collect();
-        first += team.size;
-        if let [alone] = members[..] {
-            let entries: Vec<Attention> = team.samples.iter().map(|s| whole(s.1, shapes)).collect();
-            tokens[alone as usize] = team.samples.iter().map(|s| u64::from(s.1)).sum();
-            forward.compute(alone, entries.clone());
-            backward.compute(alone, entries);
-            continue;
-        }
-        for &(_, length) in &team.samples {
-            let lengths = PackedLengths::new(length.into(), [[length]])?;
+        let members = first..first + team.size;
+        let samples = number..number + team.samples.len();
+        (first, number) = (members.end, samples.end);
+        for (sample, &(_, length)) in samples.clone().zip(&team.samples) {
             let layout = TokenLayout::new(LayoutKind::Zigzag, 1, length, team.size)?;
-            let held = held(&lengths, &layout, 0);
-            for (&member, pieces) in members.iter().zip(&held) {
-                tokens[member as usize] += pieces::tokens(pieces);
+            for fragment in layout.fragments(0) {
+                let worker = (members.start + fragment.rank) as usize;
+                tokens[worker] += u64::from(fragment.end - fragment.start);
+                let (sample, start, end) = (SampleId::new(sample), fragment.start, fragment.end);
+                match held[worker].last_mut() {
+                    Some(last) if (last.sample, last.end) == (sample, start) => last.end = end,
+                    _ => held[worker].push(Piece { sample, start, end }),
+                }
             }
-            let ring = Ring::new(&lengths, shapes, &members, &held);
-            ring.forward(&mut forward);
-            ring.backward(&mut backward);
         }
+        placed.push(Placed {
+            workers: members,
+            samples,
+        });
     }
-    let replicas: Range<u32> = 0..shapes.window.dp();
-    let (forward, backward) = (forward.finish(), backward.finish());
+    let samples = || (teams.iter()).flat_map(|team| &team.samples);
+    let lengths = packed(samples().map(|&(_, tokens)| tokens), shapes)?;
+    let work = StepWork::new(lengths, held, shapes, Scheme::Teams(placed))?;
     Ok(Group {
         ga,
-        replicas,
+        replicas: 0..shapes.window.dp(),
+        samples: samples()
+            .map(|&(sample, _)| SampleId::new(sample))
+            .collect(),
         tokens,
-        work: Work::Steps { forward, backward },
+        work: Work::Steps(Box::new(work)),
     })
 }
 
-/// A sample on one worker.
-fn whole(tokens: u32, shapes: &Shapes) -> Attention {
-    Attention {
-        queries: tokens,
-        heads: shapes.heads.q_heads(),
-        pairs: shapes.plan.mask.cum_pairs(tokens, tokens),
+/// Samples in order in sequences of L tokens: each holds as many as fit.
+fn packed(samples: impl Iterator<Item = u32>, shapes: &Shapes) -> Result<PackedLengths, Error> {
+    let limit = shapes.window.seq_tokens();
+    let (mut sequences, mut used) = (vec![Vec::new()], 0);
+    for tokens in samples {
+        if tokens > limit - used {
+            sequences.push(Vec::new());
+            used = 0;
+        }
+        used += tokens;
+        sequences.last_mut().expect("there is one").push(tokens);
+    }
+    PackedLengths::new(limit.into(), sequences)
+}
+
+/// A worker alone computes its samples at once, a team one after the other.
+pub(super) fn run(steps: &mut Steps, teams: &[Placed]) {
+    for Placed { workers, samples } in teams {
+        if workers.len() == 1 {
+            let alone = workers.start;
+            let compute = steps.block(alone, vec![Place::Own], samples.clone());
+            steps.forward(alone, compute);
+            steps.backward(alone, compute);
+            continue;
+        }
+        let team: Vec<u32> = workers.clone().collect();
+        for sample in samples.clone() {
+            ring(steps, &team, sample..sample + 1);
+        }
     }
 }
 

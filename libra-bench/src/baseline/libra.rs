@@ -83,6 +83,12 @@ pub(super) fn libra(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group
     pools::planned(window, &ours, &as_placed(&placement))
 }
 
+/// Pools of arrival order, planned as the shapes say.
+pub(super) fn as_asked(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
+    let size = shapes.window.pool_size() as usize;
+    pools::planned(window, shapes, &in_arrival_order(window.sequences(), size))
+}
+
 fn in_paper_pools(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
     let weights = window.work(Proxy::SumSquares)?;
     let placement = vrsp::place(&weights, shapes.window.pool_size() as usize, Vrsp::Paper)?;

@@ -9,15 +9,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use libra_sched::{Fragment, Mask, PackedLengths, SampleId, SequenceId, TokenLayout};
+use libra_exec::Steps;
+use libra_exec::program::{Leg, Step};
+use libra_exec::steps::{Piece, Place, Route};
+use libra_sched::{Fragment, Mask, PackedLengths, SequenceId, TokenLayout};
 use rayon::prelude::*;
 
-use super::pieces::{self, Piece, attend, held};
-use super::steps::Steps;
+use super::pieces::held;
+use super::steps::{Scheme, StepWork};
 use super::{Group, Work, pools};
 use crate::failure::Failure;
 use crate::preset::Shapes;
-use crate::simulate::program::{Attention, Program};
 
 /// Chunks of a worker; the default of the original.
 const CHUNKS_PER_WORKER: u32 = 8;
@@ -31,9 +33,15 @@ pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
         .map(|sequence| {
             let lengths = window.select(&[SequenceId::new(sequence)])?;
             let layout = dispatched(&lengths, shapes)?;
-            let [forward, backward] = programs(&lengths, &layout, shapes);
-            let work = Work::Steps { forward, backward };
-            Ok(pools::group(&shapes.window, sequence, work, &layout))
+            let work = Work::Steps(Box::new(work(lengths, &layout, shapes)?));
+            let samples = pools::samples_of(window, &[SequenceId::new(sequence)]);
+            Ok(pools::group(
+                &shapes.window,
+                sequence,
+                samples,
+                work,
+                &layout,
+            ))
         })
         .collect();
     groups.into_iter().collect()
@@ -76,10 +84,7 @@ fn chunks(tokens: u32, chunk: u32) -> Vec<Fragment> {
 }
 
 fn area(lengths: &PackedLengths, mask: Mask, piece: &Piece) -> u64 {
-    mask.pairs(
-        lengths.length(SampleId::new(piece.sample)),
-        piece.start..piece.end,
-    )
+    mask.pairs(lengths.length(piece.sample), piece.start..piece.end)
 }
 
 /// A rank for each area: largest first, to the least loaded rank that has less than its share of them.
@@ -104,44 +109,57 @@ fn dispatch(areas: &[u64], ranks: usize) -> Vec<u32> {
 /// Keys of others that a worker reads, by stage and by who holds them.
 type Stages = Vec<Vec<Vec<Piece>>>;
 
-fn programs(lengths: &PackedLengths, layout: &TokenLayout, shapes: &Shapes) -> [Program; 2] {
-    let held = held(lengths, layout, 0);
+fn work(
+    lengths: PackedLengths,
+    layout: &TokenLayout,
+    shapes: &Shapes,
+) -> Result<StepWork, Failure> {
+    let held = held(&lengths, layout, 0);
     let stages = shapes.heads.chunks().min(STAGES_MAX);
-    let mask = shapes.plan.mask;
-    let fetched: Vec<Stages> = (0..held.len())
-        .map(|worker| staged(&fetched(lengths, mask, &held, worker), stages))
+    Ok(StepWork::new(lengths, held, shapes, Scheme::Cast(stages))?)
+}
+
+/// Own keys first, then each stage's; backward the gradients of a stage leave after it. A buffer for a stage and one for
+/// the next are enough.
+pub(super) fn cast(steps: &mut Steps, stages: u32) {
+    let (workers, samples) = (0..steps.workers(), 0..steps.lengths().samples());
+    let held: Vec<Vec<Piece>> = (workers.clone())
+        .map(|worker| steps.held(worker, &samples))
         .collect();
-    let heads = shapes.heads.q_heads();
-    let attention = |queries, keys: &[Piece]| attend(lengths, mask, heads, queries, keys);
-    // Own keys, then each stage's.
-    let parts = |worker: usize| -> Vec<Vec<Attention>> {
-        let queries = &held[worker];
-        let remote = fetched[worker].iter().map(|by_holder| {
-            let mut keys = by_holder.concat();
-            keys.sort_unstable();
-            attention(queries, &keys)
-        });
-        std::iter::once(attention(queries, queries))
-            .chain(remote)
-            .collect()
-    };
-    let [mut forward, mut backward] = [Steps::new(held.len()), Steps::new(held.len())];
-    let casts = exchanges(&mut forward, &fetched, shapes, stages, false);
-    for worker in 0..held.len() {
-        run(&mut forward, worker as u32, parts(worker), &casts, &[]);
+    let fetched: Vec<Stages> = (0..held.len())
+        .map(|worker| {
+            let fetched = fetched(steps.lengths(), steps.mask(), &held, worker);
+            staged(&fetched, stages)
+        })
+        .collect();
+    let casts: Vec<u32> = (0..stages)
+        .map(|stage| steps.keys_exchange(stage % 2))
+        .collect();
+    let reduces: Vec<u32> = casts.iter().map(|_| steps.gradients_exchange()).collect();
+    for (stage, (&cast, &reduce)) in casts.iter().zip(&reduces).enumerate() {
+        for (reader, stages) in (0..).zip(&fetched) {
+            for (holder, pieces) in (0..).zip(&stages[stage]) {
+                let there = Place::Arrived(cast);
+                let cast = Route {
+                    src: holder,
+                    from: Place::Own,
+                    dst: reader,
+                    to: there,
+                };
+                steps.send_keys(cast, pieces);
+                let back = Route {
+                    src: reader,
+                    from: there,
+                    dst: holder,
+                    to: Place::Own,
+                };
+                steps.send_gradients(reduce, back, pieces);
+            }
+        }
     }
-    let casts = exchanges(&mut backward, &fetched, shapes, stages, false);
-    let reduces = exchanges(&mut backward, &fetched, shapes, stages, true);
-    for worker in 0..held.len() {
-        run(
-            &mut backward,
-            worker as u32,
-            parts(worker),
-            &casts,
-            &reduces,
-        );
+    for worker in workers {
+        walk(steps, worker, &casts, &reduces);
     }
-    [forward.finish(), backward.finish()]
 }
 
 /// Keys of every other worker that `worker` reads under the mask.
@@ -174,7 +192,7 @@ fn fetched(
 fn read_by(lengths: &PackedLengths, mask: Mask, queries: &[Piece]) -> Vec<Piece> {
     let ranges = |query: &Piece| {
         let sample = query.sample;
-        let len = lengths.length(SampleId::new(sample));
+        let len = lengths.length(sample);
         let keys = mask.keys(len, query.start..query.end);
         let piece = move |keys: std::ops::Range<u32>| Piece {
             sample,
@@ -197,7 +215,9 @@ fn read_by(lengths: &PackedLengths, mask: Mask, queries: &[Piece]) -> Vec<Piece>
 
 /// Cuts what is fetched, taken in token order, into `stages` of equal tokens.
 fn staged(fetched: &[Vec<Piece>], stages: u32) -> Stages {
-    let total: u64 = fetched.iter().map(|pieces| pieces::tokens(pieces)).sum();
+    let total: u64 = (fetched.iter().flatten())
+        .map(|piece| u64::from(piece.len()))
+        .sum();
     let edge = |stage: u32| total * u64::from(stage + 1) / u64::from(stages);
     let mut pieces: Vec<(Piece, usize)> = (fetched.iter().enumerate())
         .flat_map(|(holder, pieces)| pieces.iter().map(move |&piece| (piece, holder)))
@@ -221,50 +241,27 @@ fn staged(fetched: &[Vec<Piece>], stages: u32) -> Stages {
     parts
 }
 
-/// An exchange a stage: keys from those that hold them, or gradients back to them.
-fn exchanges(
-    steps: &mut Steps,
-    fetched: &[Stages],
-    shapes: &Shapes,
-    stages: u32,
-    is_back: bool,
-) -> Vec<u32> {
-    let heads = &shapes.heads;
-    let token = shapes.plan.bytes.kv_token(heads, heads.kv_heads());
-    let exchange = |stage: u32| {
-        let exchange = steps.exchange();
-        for (reader, stages) in fetched.iter().enumerate() {
-            for (holder, pieces) in stages[stage as usize].iter().enumerate() {
-                let bytes = pieces::tokens(pieces) * token;
-                let (src, dst) = if is_back {
-                    (reader, holder)
-                } else {
-                    (holder, reader)
-                };
-                steps.send(exchange, src as u32, dst as u32, bytes);
-            }
-        }
-        exchange
-    };
-    (0..stages).map(exchange).collect()
-}
-
 /// The next stage's keys come beside each part, and gradients leave beside the one after.
-fn run(steps: &mut Steps, worker: u32, parts: Vec<Vec<Attention>>, casts: &[u32], reduces: &[u32]) {
-    for (part, entries) in parts.into_iter().enumerate() {
-        if part > 0 {
-            steps.wait(worker, casts[part - 1]);
+fn walk(steps: &mut Steps, worker: u32, casts: &[u32], reduces: &[u32]) {
+    let samples = 0..steps.lengths().samples();
+    for part in 0..=casts.len() {
+        let before = part.checked_sub(1);
+        let place = before.map_or(Place::Own, |stage| Place::Arrived(casts[stage]));
+        let compute = steps.block(worker, vec![place], samples.clone());
+        let arrived = before.map(|stage| Step::Wait(Leg::Dispatch, casts[stage]));
+        let next = casts
+            .get(part)
+            .map(|&next| Step::Start(Leg::Dispatch, next));
+        for step in arrived.into_iter().chain(next).chain([compute]) {
+            steps.forward(worker, step);
+            steps.backward(worker, step);
         }
-        if let Some(&next) = casts.get(part) {
-            steps.start(worker, next);
-        }
-        steps.compute(worker, entries);
-        if part > 0 && !reduces.is_empty() {
-            steps.start(worker, reduces[part - 1]);
+        if let Some(stage) = before {
+            steps.backward(worker, Step::Start(Leg::Return, reduces[stage]));
         }
     }
-    for &exchange in reduces {
-        steps.wait(worker, exchange);
+    for &reduce in reduces {
+        steps.backward(worker, Step::Wait(Leg::Return, reduce));
     }
 }
 
@@ -279,6 +276,7 @@ mod tests {
     use crate::baseline::libra::resharded;
     use crate::baseline::tests::{shapes, window};
     use crate::preset::Preset;
+    use crate::simulate::program::Program;
 
     fn heaviest(areas: &[u64], ranks: &[u32]) -> u64 {
         let load = |rank| {
@@ -329,7 +327,9 @@ mod tests {
             for sequence in 0..8 {
                 let lengths = window.select(&[SequenceId(sequence)]).expect("there");
                 let layout = dispatched(&lengths, &shapes).expect("legal");
-                let [forward, backward] = programs(&lengths, &layout, &shapes);
+                let programs = work(lengths.clone(), &layout, &shapes).expect("legal").lower();
+                let forward = Program::forward(programs.workers());
+                let backward = Program::backward(programs.workers());
                 // What a plan of the same homes fetches, by other means.
                 let config = PlanConfig {
                     placer: Placer::Home,

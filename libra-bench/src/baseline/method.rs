@@ -139,11 +139,70 @@ impl Method {
         !matches!(self, Self::WlbPublished)
     }
 
+    /// Why it is not executed, if it is not.
+    const fn why_not_executed(self) -> Option<&'static str> {
+        match self {
+            Self::WlbPublished => {
+                Some("it keeps samples for later steps, and one pool is one step")
+            }
+            _ => None,
+        }
+    }
+
+    /// As [`Method::list`], of methods that are executed; `all` leaves the others out.
+    ///
+    /// # Errors
+    /// A name of no method, or of one that is not executed.
+    pub(crate) fn list_executed(text: &str) -> Result<Vec<Self>, String> {
+        let methods = Self::list(text).map_err(|error| error.to_string())?;
+        let is_named = |method: &Self| text.split(',').any(|name| name.trim() == method.name());
+        let refused = (methods.iter())
+            .filter(|method| is_named(method))
+            .find_map(|method| Some((method, method.why_not_executed()?)));
+        if let Some((method, why)) = refused {
+            let legal = Self::ALL.into_iter().filter(|method| method.is_executed());
+            let legal: Vec<&str> = legal.map(Self::name).collect();
+            return Err(format!(
+                "{method} is not executed: {why}; legal is all, {}",
+                legal.join(", ")
+            ));
+        }
+        Ok(methods.into_iter().filter(|m| m.is_executed()).collect())
+    }
+
+    /// Those that are not executed, and why.
+    pub(crate) fn not_executed() -> impl Iterator<Item = (Self, &'static str)> {
+        let refused = |method: Self| Some((method, method.why_not_executed()?));
+        Self::ALL.into_iter().filter_map(refused)
+    }
+
+    const fn is_executed(self) -> bool {
+        self.why_not_executed().is_none()
+    }
+
+    /// What it does with `window` where no window came before. Libra is what the shapes ask for, in pools of arrival
+    /// order: placement, fetch, route and tiling are the shapes' own.
+    ///
+    /// # Errors
+    /// As [`Method::schedule_next`].
+    pub(crate) fn schedule_asked(
+        self,
+        window: &PackedLengths,
+        shapes: &Shapes,
+    ) -> Result<Schedule, Failure> {
+        match self {
+            Self::Libra => Ok(Schedule {
+                method: self,
+                groups: libra::as_asked(window, shapes)?,
+            }),
+            _ => self.schedule(window, shapes),
+        }
+    }
+
     /// What it does with `window`, whose sequences are in arrival order, where no window came before.
     ///
     /// # Errors
     /// As [`Method::schedule_next`].
-    #[cfg(test)]
     pub(crate) fn schedule(
         self,
         window: &PackedLengths,
@@ -230,6 +289,20 @@ mod tests {
         for method in Method::ALL {
             assert_eq!(method.name().parse(), Ok(method));
         }
+    }
+
+    #[test]
+    fn what_is_not_executed_is_refused_by_name_and_left_out_of_all() {
+        let error = Method::list_executed("libra,wlb-published").expect_err("refused");
+        assert!(
+            error.starts_with("wlb-published is not executed: "),
+            "{error}"
+        );
+        assert!(error.contains("legal is all, ulysses, "), "{error}");
+        let all = Method::list_executed("all").expect("known");
+        let left_out: Vec<Method> = Method::not_executed().map(|(method, _)| method).collect();
+        assert_eq!(all.len() + left_out.len(), Method::ALL.len());
+        assert!(left_out.iter().all(|method| !all.contains(method)));
     }
 
     #[test]

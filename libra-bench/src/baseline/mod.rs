@@ -13,7 +13,7 @@ pub(crate) mod method;
 mod pieces;
 mod pools;
 mod ring;
-mod steps;
+pub(crate) mod steps;
 mod ulysses;
 mod wlb;
 mod wlb_published;
@@ -21,13 +21,13 @@ mod wlb_published;
 #[cfg(test)]
 mod check;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::ops::Range;
 
-use libra_sched::PoolPlan;
+use libra_sched::{PoolPlan, SampleId};
 
-use crate::simulate::program::Program;
+use self::steps::StepWork;
 
 /// One window as one method runs it.
 #[derive(Clone, Debug)]
@@ -38,6 +38,14 @@ pub(crate) struct Schedule {
     pub(crate) groups: Vec<Group>,
 }
 
+impl Schedule {
+    /// Whether results are merged of partial ones.
+    pub(crate) fn merges(&self) -> bool {
+        let is_steps = |group: &Group| matches!(group.work, Work::Steps(_));
+        self.groups.iter().any(is_steps)
+    }
+}
+
 /// Workers that wait for each other within a layer, and what they do.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
@@ -46,6 +54,9 @@ pub(crate) struct Group {
     /// Data-parallel replicas whose workers take part, in order: worker w of the group is worker w mod CP of replica
     /// `replicas.start` + w div CP.
     pub(crate) replicas: Range<u32>,
+    /// Samples of the window that it computes, in the order in which the work numbers them. With methods that delay
+    /// samples, some are of earlier windows.
+    pub(crate) samples: Vec<SampleId>,
     /// Tokens of each worker, for the layers that are not attention.
     pub(crate) tokens: Vec<u64>,
     /// What they do.
@@ -55,13 +66,8 @@ pub(crate) struct Group {
 /// What a group does in a layer.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
-    /// A plan, run by the executor.
+    /// A plan.
     Plan(Box<PoolPlan>),
     /// Steps that no plan describes.
-    Steps {
-        /// Forward.
-        forward: Program,
-        /// Backward.
-        backward: Program,
-    },
+    Steps(Box<StepWork>),
 }

@@ -2,7 +2,7 @@
 
 use libra_sched::plan::{Scratch, plan_pool_measured};
 use libra_sched::vrsp::SequencePlacement;
-use libra_sched::{PackedLengths, PoolId, SequenceId, TokenLayout, WindowShape};
+use libra_sched::{PackedLengths, PoolId, SampleId, SequenceId, TokenLayout, WindowShape};
 use rayon::prelude::*;
 
 use super::{Group, Work};
@@ -53,6 +53,7 @@ pub(super) fn planned(
             Ok(group(
                 &shapes.window,
                 pool.first,
+                samples_of(window, &pool.members),
                 Work::Plan(Box::new(plan)),
                 &layout,
             ))
@@ -62,13 +63,26 @@ pub(super) fn planned(
     groups.into_iter().collect()
 }
 
+/// Samples of `members`, sequence by sequence.
+pub(super) fn samples_of(window: &PackedLengths, members: &[SequenceId]) -> Vec<SampleId> {
+    let samples = (members.iter()).flat_map(|member| window.samples_of(member.index()));
+    samples.map(SampleId::new).collect()
+}
+
 /// The workers of `layout`, a sequence a replica from position `first` of the step on.
-pub(super) fn group(shape: &WindowShape, first: usize, work: Work, layout: &TokenLayout) -> Group {
+pub(super) fn group(
+    shape: &WindowShape,
+    first: usize,
+    samples: Vec<SampleId>,
+    work: Work,
+    layout: &TokenLayout,
+) -> Group {
     let (position, dp) = (first as u32, shape.dp());
     let start = position % dp;
     Group {
         ga: position / dp,
         replicas: start..start + layout.slots(),
+        samples,
         tokens: held_tokens(layout),
         work,
     }

@@ -13,12 +13,11 @@
 use libra_sched::{Fragment, LayoutKind, PackedLengths, SequenceId, TokenLayout};
 use rayon::prelude::*;
 
-use super::pieces::{self, Piece, attend, held};
-use super::steps::Steps;
+use super::pieces::held;
+use super::steps::{Scheme, StepWork};
 use super::{Group, Work, pools};
 use crate::failure::Failure;
 use crate::preset::Shapes;
-use crate::simulate::program::Attention;
 
 /// How the tokens of a sequence lie on the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +40,16 @@ pub(super) fn groups(
             let lengths = window.select(&[SequenceId::new(sequence)])?;
             let layout = layout(&lengths, shapes.window.cp(), sharding)?;
             let held = held(&lengths, &layout, 0);
-            let team: Vec<u32> = (0..layout.cp()).collect();
-            let ring = Ring::new(&lengths, shapes, &team, &held);
-            let [mut forward, mut backward] = [Steps::new(team.len()), Steps::new(team.len())];
-            ring.forward(&mut forward);
-            ring.backward(&mut backward);
-            let work = Work::Steps {
-                forward: forward.finish(),
-                backward: backward.finish(),
-            };
-            Ok(pools::group(&shapes.window, sequence, work, &layout))
+            let work = StepWork::new(lengths, held, shapes, Scheme::Ring)?;
+            let work = Work::Steps(Box::new(work));
+            let samples = pools::samples_of(window, &[SequenceId::new(sequence)]);
+            Ok(pools::group(
+                &shapes.window,
+                sequence,
+                samples,
+                work,
+                &layout,
+            ))
         })
         .collect();
     groups.into_iter().collect()
@@ -111,125 +110,20 @@ fn document_fragments(samples: &[u32], seq_tokens: u32, cp: u32) -> Vec<Fragment
     fragments
 }
 
-/// Workers that pass K and V around.
-pub(super) struct Ring<'a> {
-    lengths: &'a PackedLengths,
-    shapes: &'a Shapes,
-    /// In the order of the ring.
-    team: &'a [u32],
-    /// What each of them holds.
-    held: &'a [Vec<Piece>],
-}
-
-impl<'a> Ring<'a> {
-    /// Over the workers `team` of a program.
-    pub(super) fn new(
-        lengths: &'a PackedLengths,
-        shapes: &'a Shapes,
-        team: &'a [u32],
-        held: &'a [Vec<Piece>],
-    ) -> Self {
-        Self {
-            lengths,
-            shapes,
-            team,
-            held,
-        }
-    }
-
-    /// Place whose K and V are at `place` in `step`.
-    fn origin(&self, place: usize, step: usize) -> usize {
-        (place + self.team.len() - step) % self.team.len()
-    }
-
-    /// Attention at `place` in `step`.
-    fn entries(&self, place: usize, step: usize) -> Vec<Attention> {
-        let (queries, keys) = (&self.held[place], &self.held[self.origin(place, step)]);
-        let heads = self.shapes.heads.q_heads();
-        attend(self.lengths, self.shapes.plan.mask, heads, queries, keys)
-    }
-
-    /// An exchange in which every worker sends on what is there in `step`.
-    fn send_on(&self, steps: &mut Steps, step: usize) -> u32 {
-        let exchange = steps.exchange();
-        let heads = &self.shapes.heads;
-        let token = self.shapes.plan.bytes.kv_token(heads, heads.kv_heads());
-        for (place, &worker) in self.team.iter().enumerate() {
-            let next = self.team[(place + 1) % self.team.len()];
-            let bytes = pieces::tokens(&self.held[self.origin(place, step)]) * token;
-            steps.send(exchange, worker, next, bytes);
-        }
-        exchange
-    }
-
-    /// Attention of a worker in `step`, once its K and V are there and on their way onward.
-    fn compute(&self, steps: &mut Steps, place: usize, step: usize, onward: &[u32]) {
-        let worker = self.team[place];
-        if step > 0 {
-            steps.wait(worker, onward[step - 1]);
-        }
-        if let Some(&exchange) = onward.get(step) {
-            steps.start(worker, exchange);
-        }
-        steps.compute(worker, self.entries(place, step));
-    }
-
-    /// K and V of the next step travel beside each step.
-    pub(super) fn forward(&self, steps: &mut Steps) {
-        let last = self.team.len() - 1;
-        let onward: Vec<u32> = (0..last).map(|step| self.send_on(steps, step)).collect();
-        for place in 0..=last {
-            for step in 0..=last {
-                self.compute(steps, place, step, &onward);
-            }
-        }
-    }
-
-    /// Likewise, and the gradients of K and V follow a step behind.
-    pub(super) fn backward(&self, steps: &mut Steps) {
-        let last = self.team.len() - 1;
-        let onward: Vec<u32> = (0..last).map(|step| self.send_on(steps, step)).collect();
-        // Alone, a worker has no one to send them to.
-        let turns = if last > 0 { last + 1 } else { 0 };
-        let gradients: Vec<u32> = (0..turns).map(|step| self.send_on(steps, step)).collect();
-        for (place, &worker) in self.team.iter().enumerate() {
-            for step in 0..=last {
-                self.compute(steps, place, step, &onward);
-                if step > 0 {
-                    steps.wait(worker, gradients[step - 1]);
-                }
-                if let Some(&exchange) = gradients.get(step) {
-                    steps.start(worker, exchange);
-                }
-            }
-            if let Some(&exchange) = gradients.last() {
-                steps.wait(worker, exchange);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use libra_sched::Mask;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::baseline::check::{computed_by_worker, received};
+    use crate::baseline::check::{computed_by_worker, programs as programs_of, received};
     use crate::baseline::tests::{shapes, window};
     use crate::preset::Preset;
     use crate::simulate::program::Program;
 
     fn programs(window: &PackedLengths, shapes: &Shapes, sharding: Sharding) -> Vec<[Program; 2]> {
         let groups = groups(window, shapes, sharding).expect("legal");
-        let programs = |group| match group {
-            Group {
-                work: Work::Steps { forward, backward },
-                ..
-            } => [forward, backward],
-            group => panic!("a ring is no plan: {group:?}"),
-        };
-        groups.into_iter().map(programs).collect()
+        groups.iter().map(programs_of).collect()
     }
 
     const ZIGZAG: Sharding = Sharding::Sequence(LayoutKind::Zigzag);

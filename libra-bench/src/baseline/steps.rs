@@ -1,80 +1,60 @@
-//! Programs put together step by step.
+//! What no plan describes: who holds what, and which way K and V travel. The executor's programs are made of it where they
+//! are run or simulated, as those of a plan are.
 
-use crate::simulate::program::{Attention, Exchange, Message, Program, Step, Worker};
+use libra_exec::steps::{Piece, ring};
+use libra_exec::{StepPrograms, Steps};
+use libra_sched::{Error, PackedLengths};
 
-/// A program in the making. Exchanges are numbered for all workers alike.
+use super::dynamic_cp::{self, Placed};
+use super::{all_gather, magi};
+use crate::preset::Shapes;
+
+/// Steps of a group of workers.
 #[derive(Clone, Debug)]
-pub(super) struct Steps {
-    workers: Vec<Worker>,
-    exchanges: usize,
+pub(crate) struct StepWork {
+    steps: Steps,
+    scheme: Scheme,
 }
 
-impl Steps {
-    /// Of `workers` workers.
-    pub(super) fn new(workers: usize) -> Self {
-        Self {
-            workers: vec![Worker::default(); workers],
-            exchanges: 0,
+/// Which way K and V travel.
+#[derive(Clone, Debug)]
+pub(super) enum Scheme {
+    /// Around, all workers in order.
+    Ring,
+    /// Around in teams, sample after sample.
+    Teams(Vec<Placed>),
+    /// From all to all at once.
+    Gather,
+    /// To those that read them, in so many stages.
+    Cast(u32),
+}
+
+impl StepWork {
+    /// Of workers that hold `held`, by (sample, token).
+    pub(super) fn new(
+        lengths: PackedLengths,
+        held: Vec<Vec<Piece>>,
+        shapes: &Shapes,
+        scheme: Scheme,
+    ) -> Result<Self, Error> {
+        let (mask, bytes) = (shapes.plan.mask, shapes.plan.bytes);
+        let steps = Steps::new(lengths, held, &shapes.heads, mask, bytes)?;
+        Ok(Self { steps, scheme })
+    }
+
+    /// The programs of all workers.
+    pub(crate) fn lower(&self) -> StepPrograms {
+        let mut steps = self.steps.clone();
+        match &self.scheme {
+            Scheme::Ring => {
+                let team: Vec<u32> = (0..steps.workers()).collect();
+                let samples = 0..steps.lengths().samples();
+                ring(&mut steps, &team, samples);
+            }
+            Scheme::Teams(teams) => dynamic_cp::run(&mut steps, teams),
+            Scheme::Gather => all_gather::gather(&mut steps),
+            Scheme::Cast(stages) => magi::cast(&mut steps, *stages),
         }
-    }
-
-    /// A new exchange, without a message.
-    pub(super) fn exchange(&mut self) -> u32 {
-        self.exchanges += 1;
-        self.exchanges as u32 - 1
-    }
-
-    /// A message of `exchange`; none where there is nothing to send, or nowhere to.
-    pub(super) fn send(&mut self, exchange: u32, src: u32, dst: u32, bytes: u64) {
-        if bytes > 0 && src != dst {
-            self.at(src, exchange)
-                .sends
-                .push(Message { peer: dst, bytes });
-            self.at(dst, exchange)
-                .receives
-                .push(Message { peer: src, bytes });
-        }
-    }
-
-    fn at(&mut self, worker: u32, exchange: u32) -> &mut Exchange {
-        let exchanges = &mut self.workers[worker as usize].exchanges;
-        let count = exchanges.len().max(exchange as usize + 1);
-        exchanges.resize_with(count, Exchange::default);
-        &mut exchanges[exchange as usize]
-    }
-
-    /// `worker` begins `exchange`.
-    pub(super) fn start(&mut self, worker: u32, exchange: u32) {
-        self.workers[worker as usize]
-            .steps
-            .push(Step::Start(exchange));
-    }
-
-    /// `worker` waits for `exchange`.
-    pub(super) fn wait(&mut self, worker: u32, exchange: u32) {
-        self.workers[worker as usize]
-            .steps
-            .push(Step::Wait(exchange));
-    }
-
-    /// `worker` computes `entries`.
-    pub(super) fn compute(&mut self, worker: u32, entries: Vec<Attention>) {
-        let worker = &mut self.workers[worker as usize];
-        worker
-            .steps
-            .push(Step::Compute(worker.computes.len() as u32));
-        worker.computes.push(entries);
-    }
-
-    /// The program.
-    pub(super) fn finish(mut self) -> Program {
-        for worker in &mut self.workers {
-            worker
-                .exchanges
-                .resize_with(self.exchanges, Exchange::default);
-        }
-        Program {
-            workers: self.workers,
-        }
+        steps.finish()
     }
 }

@@ -1,8 +1,11 @@
 //! What holds for every method.
 
 use libra_exec::cpu::{CpuPool, ReferenceKernel};
-use libra_exec::{PoolTensors, unsharded};
-use libra_sched::{BackwardMode, KvFetch, KvRoute, PackedLengths, Placer};
+use libra_exec::{PoolOutputs, PoolTensors, unsharded};
+use libra_sched::{
+    BackwardMode, KvFetch, KvRoute, LayoutKind, PackedLengths, Placer, PlanConfig, TokenLayout,
+    plan_pool,
+};
 use proptest::prelude::*;
 
 use super::check::{check_program, check_schedule, programs, received};
@@ -12,14 +15,14 @@ use crate::failure::Failure;
 use crate::preset::{Preset, Settings, Shapes};
 
 /// A preset with what `change` makes of it.
-pub(super) fn shapes(preset: Preset, change: impl FnOnce(&mut Settings)) -> Shapes {
+pub(crate) fn shapes(preset: Preset, change: impl FnOnce(&mut Settings)) -> Shapes {
     let mut settings = preset.settings();
     change(&mut settings);
     settings.shapes().expect("legal")
 }
 
 /// `gbs` sequences of `tokens` tokens in samples of the lengths that `next` draws, the last one cut.
-pub(super) fn window(gbs: u32, tokens: u32, mut next: impl FnMut() -> u32) -> PackedLengths {
+pub(crate) fn window(gbs: u32, tokens: u32, mut next: impl FnMut() -> u32) -> PackedLengths {
     let sequences = (0..gbs).map(|_| {
         let (mut samples, mut left) = (Vec::new(), tokens);
         while left > 0 {
@@ -82,6 +85,62 @@ fn every_mask_is_computed_once_by_every_method() {
         for method in Method::ALL {
             check_schedule(&schedule(method, &window, &shapes), &window, &shapes);
         }
+    }
+}
+
+/// Largest error of all results.
+fn off(results: &PoolOutputs<f64>, exact: &PoolOutputs<f64>) -> f64 {
+    let tensors =
+        |o: &PoolOutputs<f64>| [&o.o, &o.d_q, &o.d_k, &o.d_v].map(|tensor| tensor.concat());
+    let pairs = tensors(results)
+        .concat()
+        .into_iter()
+        .zip(tensors(exact).concat());
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn steps_of_every_mask_execute_to_unsharded_attention() {
+    let mut lengths = [5, 23, 64, 1, 9, 40].into_iter().cycle();
+    let window = window(8, 64, || lengths.next().expect("endless"));
+    for mask in [
+        "causal",
+        "full",
+        "window:7,sinks:2",
+        "chunked:16",
+        "two-sided:3,5",
+    ] {
+        let mask = mask.parse().expect("a mask");
+        let shapes = shapes(Preset::Tiny, |settings| {
+            (settings.mask, settings.dp, settings.cp) = (mask, 2, 4);
+        });
+        let mut merging = 0;
+        for method in Method::ALL {
+            for group in &schedule(method, &window, &shapes).groups {
+                let Work::Steps(steps) = &group.work else {
+                    continue;
+                };
+                merging += 1;
+                let programs = steps.lower();
+                let lengths = programs.lengths().clone();
+                let inputs = programs.random_inputs::<f64>(7);
+                let pool = CpuPool::of_steps(programs, ReferenceKernel);
+                let run = pool.run(&inputs).expect("runs through");
+                // Of the same samples on one worker each.
+                let (tokens, slots) = (lengths.seq_tokens(), lengths.sequences() as u32);
+                let layout = TokenLayout::new(LayoutKind::Contiguous, slots, tokens, 1);
+                let config = PlanConfig {
+                    mask,
+                    ..PlanConfig::paper(tokens)
+                };
+                let heads = super::libra::resharded(&shapes.heads, 1, 1);
+                let plan = plan_pool(&lengths, &layout.expect("legal"), &heads, &config);
+                let expected = unsharded::attention(&plan.expect("legal"), &inputs);
+                let off = off(&run.outputs, &expected);
+                assert!(off <= 1e-13, "{method} {mask}: off by {off}");
+            }
+        }
+        assert!(merging > 40, "{merging} groups");
     }
 }
 

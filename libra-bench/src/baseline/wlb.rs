@@ -6,10 +6,11 @@
 //! of the tokens; what fits neither goes to the least work in the end. Within a micro-batch every document lies in zigzag
 //! over the CP workers, which gather keys. O(documents · micro-batches).
 
+use libra_exec::steps::Piece;
 use libra_sched::{Mask, PackedLengths, SampleId};
 use rayon::prelude::*;
 
-use super::pieces::{Piece, held};
+use super::pieces::held;
 use super::ring::{self, Sharding};
 use super::{Group, all_gather, pools};
 use crate::failure::Failure;
@@ -22,20 +23,28 @@ const PADDING_TOKENS: u64 = 128;
 /// Rows of a tile of the attention kernel.
 const KERNEL_TOKENS: u64 = 128;
 
+/// A sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Document {
+    pub(super) tokens: u32,
+    /// In the window that it came in.
+    pub(super) sample: SampleId,
+}
+
 /// Documents that a replica computes at one index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MicroBatch {
-    pub(super) documents: Vec<u32>,
+    pub(super) documents: Vec<Document>,
     tokens: u64,
     /// In units of 1/b².
     work: u128,
 }
 
 impl MicroBatch {
-    pub(super) fn push(&mut self, document: u32) {
-        let length = u128::from(document);
+    pub(super) fn push(&mut self, document: Document) {
+        let length = u128::from(document.tokens);
         self.documents.push(document);
-        self.tokens += u64::from(document);
+        self.tokens += u64::from(document.tokens);
         self.work += length * (length + BREAK_EVEN_TOKENS);
     }
 }
@@ -56,21 +65,26 @@ pub(super) fn limit(shapes: &Shapes) -> u64 {
 }
 
 /// Samples of the window, each a document.
-pub(super) fn documents(window: &PackedLengths) -> Vec<u32> {
+pub(super) fn documents(window: &PackedLengths) -> Vec<Document> {
+    let document = |sample| Document {
+        tokens: window.length(sample),
+        sample,
+    };
     (0..window.samples())
-        .map(|sample| window.length(SampleId::new(sample)))
+        .map(SampleId::new)
+        .map(document)
         .collect()
 }
 
 /// Adds documents, longest first, where they fit; returns those that do not.
 pub(super) fn pack(
     batches: &mut [MicroBatch],
-    mut documents: Vec<u32>,
+    mut documents: Vec<Document>,
     limit_tokens: u64,
-) -> Vec<u32> {
-    documents.sort_unstable_by_key(|&document| std::cmp::Reverse(document));
+) -> Vec<Document> {
+    documents.sort_unstable_by_key(|d| (std::cmp::Reverse(d.tokens), d.sample));
     documents.retain(|&document| {
-        let fits = |batch: &MicroBatch| batch.tokens + u64::from(document) <= limit_tokens;
+        let fits = |batch: &MicroBatch| batch.tokens + u64::from(document.tokens) <= limit_tokens;
         let mut place = least(batches, |batch| batch.work);
         if !fits(place) {
             place = least(batches, |batch| u128::from(batch.tokens));
@@ -105,10 +119,12 @@ pub(super) fn scheduled(
             } else {
                 batch.tokens
             };
-            let lengths = PackedLengths::new(tokens, [batch.documents.iter().copied()])?;
+            let documents = batch.documents.iter();
+            let lengths = PackedLengths::new(tokens, [documents.clone().map(|d| d.tokens)])?;
             let layout = ring::layout(&lengths, shapes.window.cp(), sharding(&lengths)?)?;
-            let work = all_gather::steps(&lengths, &layout, shapes);
-            Ok(pools::group(&shapes.window, place, work, &layout))
+            let work = all_gather::steps(lengths, &layout, shapes)?;
+            let samples = documents.map(|document| document.sample).collect();
+            Ok(pools::group(&shapes.window, place, samples, work, &layout))
         })
         .collect();
     groups.into_iter().collect()
@@ -131,7 +147,7 @@ pub(super) fn predicted(
 }
 
 fn tiled(lengths: &PackedLengths, mask: Mask, piece: &Piece) -> u128 {
-    let len = lengths.length(SampleId::new(piece.sample));
+    let len = lengths.length(piece.sample);
     let pairs = mask.pairs(len, piece.start..piece.end);
     let rows = u64::from(piece.len());
     u128::from(pairs) * u128::from(rows.next_multiple_of(KERNEL_TOKENS)) / u128::from(rows)
@@ -147,11 +163,18 @@ mod tests {
 
     fn packed(count: usize, documents: &[u32], limit: u64) -> (Vec<Vec<u32>>, Vec<u32>) {
         let mut batches = vec![MicroBatch::default(); count];
-        let left = pack(&mut batches, documents.to_vec(), limit);
-        (
-            batches.into_iter().map(|batch| batch.documents).collect(),
-            left,
-        )
+        let left = pack(&mut batches, numbered(documents), limit);
+        let tokens = |documents: Vec<Document>| documents.iter().map(|d| d.tokens).collect();
+        let batches = batches.into_iter().map(|batch| tokens(batch.documents));
+        (batches.collect(), tokens(left))
+    }
+
+    fn numbered(lengths: &[u32]) -> Vec<Document> {
+        let document = |(sample, &tokens)| Document {
+            tokens,
+            sample: SampleId::new(sample),
+        };
+        lengths.iter().enumerate().map(document).collect()
     }
 
     #[test]
@@ -188,14 +211,14 @@ mod tests {
             let mut batches = vec![MicroBatch::default(); 8];
             let left = pack(&mut batches, documents(&window), limit(&shapes));
             let packed = batches.iter().flat_map(|batch| batch.documents.iter().copied());
-            let mut packed: Vec<u32> = packed.chain(left).collect();
+            let mut packed: Vec<Document> = packed.chain(left).collect();
             let mut arrived = documents(&window);
             packed.sort_unstable();
             arrived.sort_unstable();
             prop_assert_eq!(packed, arrived);
             for batch in &batches {
                 prop_assert!(batch.tokens <= limit(&shapes));
-                let tokens: u64 = batch.documents.iter().map(|&document| u64::from(document)).sum();
+                let tokens: u64 = batch.documents.iter().map(|d| u64::from(d.tokens)).sum();
                 prop_assert_eq!(tokens, batch.tokens);
             }
         }

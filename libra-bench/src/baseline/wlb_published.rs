@@ -12,7 +12,7 @@ use libra_sched::{LayoutKind, PackedLengths};
 
 use super::Group;
 use super::ring::Sharding;
-use super::wlb::{self, MicroBatch};
+use super::wlb::{self, Document, MicroBatch};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
@@ -24,9 +24,9 @@ const BY_SEQUENCE: Sharding = Sharding::Sequence(LayoutKind::Zigzag);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     /// Outliers, first come first served, by level.
-    outliers: [VecDeque<u32>; LEVELS.len()],
+    outliers: [VecDeque<Document>; LEVELS.len()],
     /// Documents that did not fit.
-    left: Vec<u32>,
+    left: Vec<Document>,
 }
 
 /// Micro-batches of the documents of `window` and those that waited.
@@ -42,7 +42,7 @@ pub(super) fn groups(
 fn batches(waiting: &mut Waiting, window: &PackedLengths, limit_tokens: u64) -> Vec<MicroBatch> {
     let mut documents = std::mem::take(&mut waiting.left);
     for document in wlb::documents(window) {
-        let is_of = |&level: &usize| document >= window.seq_tokens().div_ceil(LEVELS[level]);
+        let is_of = |&level: &usize| document.tokens >= window.seq_tokens().div_ceil(LEVELS[level]);
         match (0..LEVELS.len()).rev().find(is_of) {
             Some(level) => waiting.outliers[level].push_back(document),
             None => documents.push(document),
@@ -80,8 +80,13 @@ mod tests {
     fn lengths_of(batches: &[MicroBatch]) -> Vec<u32> {
         batches
             .iter()
-            .flat_map(|batch| batch.documents.iter().copied())
+            .flat_map(|batch| batch.documents.iter().map(|document| document.tokens))
             .collect()
+    }
+
+    fn outliers(waiting: &Waiting) -> Vec<Vec<u32>> {
+        let tokens = |level: &VecDeque<Document>| level.iter().map(|d| d.tokens).collect();
+        waiting.outliers.iter().map(tokens).collect()
     }
 
     #[test]
@@ -100,17 +105,11 @@ mod tests {
         };
         let first = batches(&mut waiting, &of(&[40, 20], &[20, 20]), 128);
         assert!(lengths_of(&first).iter().all(|&length| length == 8));
-        assert_eq!(
-            waiting.outliers,
-            [VecDeque::from([20, 20, 20]), VecDeque::from([40])]
-        );
+        assert_eq!(outliers(&waiting), [vec![20, 20, 20], vec![40]]);
         // The fourth lets four go, and the fifth waits; there are two of the other level.
         let second = batches(&mut waiting, &of(&[20, 40], &[21, 8]), 128);
-        assert!(second.iter().all(|batch| batch.documents[0] == 20));
-        assert_eq!(
-            waiting.outliers,
-            [VecDeque::from([21]), VecDeque::from([40, 40])]
-        );
+        assert!(second.iter().all(|batch| batch.documents[0].tokens == 20));
+        assert_eq!(outliers(&waiting), [vec![21], vec![40, 40]]);
     }
 
     #[test]
@@ -120,12 +119,14 @@ mod tests {
         let (mut arrived, mut packed) = (0u64, 0u64);
         for _ in 0..6 {
             let window = window(4, 64, || next.next().expect("endless"));
+            let documents = |documents: &[Document]| -> u64 {
+                documents.iter().map(|d| u64::from(d.tokens)).sum()
+            };
             let sum = |lengths: &[u32]| lengths.iter().map(|&l| u64::from(l)).sum::<u64>();
-            arrived += sum(&wlb::documents(&window));
+            arrived += documents(&wlb::documents(&window));
             packed += sum(&lengths_of(&batches(&mut waiting, &window, 80)));
-            let waits = waiting.outliers.iter().flatten().chain(&waiting.left);
-            let waits: u64 = waits.map(|&length| u64::from(length)).sum();
-            assert_eq!(packed + waits, arrived);
+            let waits: u64 = outliers(&waiting).iter().map(|level| sum(level)).sum();
+            assert_eq!(packed + waits + documents(&waiting.left), arrived);
         }
     }
 

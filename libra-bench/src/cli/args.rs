@@ -7,6 +7,7 @@ use clap::Args;
 use libra_sched::vrsp::{Elastic, GaOrder, Vrsp};
 use libra_sched::{BackwardMode, KvFetch, LayoutKind, Mask, Slack, Tiling};
 
+use super::simulate::{Methods, executed_methods};
 use super::values::{
     Backend, Dtype, Pack, Placement, ProxyKind, Route, backward_modes, count, count_u32, elastics,
     excess, figures, ga_orders, kv_fetches, layouts, positive_count, seconds, tilings, vrsps,
@@ -215,6 +216,9 @@ pub(crate) struct MeasureArgs {
     /// Divide lengths, L, B and the tokens of a mask by N
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) scale: u32,
+    /// Methods to execute, with commas between them, or all; libra is placed as the flags above say
+    #[arg(long, value_name = "METHODS", default_value = "ulysses,libra", value_parser = executed_methods)]
+    pub(crate) method: Methods,
     /// Element type
     #[arg(long, value_enum, default_value = "f32")]
     pub(crate) dtype: Dtype,

@@ -18,7 +18,7 @@ pub(crate) use args::{
 };
 pub(crate) use compare::CompareArgs;
 pub(crate) use output::Output;
-pub(crate) use simulate::SimulateArgs;
+pub(crate) use simulate::{Methods, SimulateArgs};
 pub(crate) use sweep::{Beside, Over, SweepArgs, Verify, with_lists_as_over};
 pub(crate) use values::{Backend, Dtype, Format, Pack, Placement, ProxyKind, Route};
 
@@ -195,7 +195,7 @@ pub(crate) enum Command {
         #[arg(value_name = "PLAN", required = true)]
         files: Vec<PathBuf>,
     },
-    /// Execute one pool, Ulysses and Libra side by side, results checked against unsharded attention
+    /// Execute one pool, methods side by side, results checked against unsharded attention
     ///
     /// Sequences are packed and grouped into pools at full size. With --scale N the borders of the chosen pool's
     /// samples are then divided by N and rounded up, as are L and B; samples that become empty vanish. So each sequence

@@ -34,6 +34,19 @@ pub(crate) struct SimulateArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Methods(pub(crate) Vec<Method>);
 
+impl Methods {
+    /// Their names, with commas between them.
+    pub(crate) fn names(&self) -> String {
+        let names: Vec<&str> = self.0.iter().map(|method| method.name()).collect();
+        names.join(",")
+    }
+}
+
+/// Methods that `run` executes.
+pub(super) fn executed_methods(text: &str) -> Result<Methods, String> {
+    Method::list_executed(text).map(Methods)
+}
+
 fn methods(text: &str) -> Result<Methods, String> {
     let methods = Method::list(text).map_err(|error| error.to_string())?;
     Ok(Methods(methods))

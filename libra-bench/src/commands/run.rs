@@ -1,20 +1,24 @@
-//! `run`: one pool for real, Ulysses and Libra side by side.
+//! `run`: one pool for real, methods side by side.
 
 use serde_json::{Value, json};
 
 use super::plan::{first_window, line};
 use super::{Context, Outcome, code, excess};
-use crate::cli::{ClusterArgs, Dtype, MeasureArgs, PlanArgs, WorkloadArgs};
+use crate::baseline::method::Method;
+use crate::cli::{ClusterArgs, Dtype, MeasureArgs, Methods, PlanArgs, WorkloadArgs};
 use crate::failure::Failure;
 use crate::measure::{
-    Exact, ExecuteOptions, MethodCase, Pool, Source, WindowPlan, add_timeline, execute, least,
-    scaled_pool,
+    Chosen, Exact, ExecuteOptions, MethodCase, Pool, Source, WindowPlan, add_timeline, execute,
+    least,
 };
 use crate::preset::{Settings, Shapes};
 use crate::report::{Column, Report, Table};
 use crate::simulate::trace::TraceEvents;
 use crate::units::format_bytes;
 use crate::{exit, store};
+
+/// What is executed unless methods are named.
+const USUAL: [Method; 2] = [Method::Ulysses, Method::Libra];
 
 /// Mean computing time of a worker below which times and work were seen to part: with 1 to 6 ms, the busiest worker's
 /// share of the time differed from its share of the work by up to a factor of three.
@@ -83,9 +87,10 @@ impl Execution {
             pool, scale, dtype, ..
         } = self.measure;
         let (runs, warmup) = (self.measure.runs(), self.measure.warmup());
-        let scaled = scaled_pool(window, &self.shapes, &self.settings, pool, scale, dtype)?;
-        let [_, libra] = &scaled.methods;
-        let plan_id = libra_sched::PlanId::of(&libra.plans[0]).to_string();
+        let methods = &self.measure.method.0;
+        let chosen = Chosen { pool, scale, dtype };
+        let scaled = Pool::new(window, &self.shapes, chosen, methods)?;
+        let plan_id = scaled.plan_id().map(|id| id.to_string());
         let options = ExecuteOptions {
             dtype,
             backward: self.measure.backward,
@@ -93,25 +98,43 @@ impl Execution {
             warmup,
             timeout: self.measure.timeout,
         };
-        let steps = 2 * (u64::from(runs) + u64::from(warmup));
+        let steps = methods.len() as u64 * (u64::from(runs) + u64::from(warmup));
         let progress = context.progress("executed", steps);
         let exact = exact.get_or_insert_with(|| Exact::new(&scaled, self.settings.seed));
         let mut cases = execute(&scaled, exact, &options, || progress.step())?;
         drop(progress);
         self.describe(report, window, &scaled);
-        report.table(table(context, &cases));
+        report.table(table(context, &cases, self.names_methods()));
         add_remarks(context, report, &cases);
+        self.add_left_out(report);
         if context.global.no_timings {
             cases.iter_mut().for_each(forget_times);
         }
         let values = cases.iter().map(|case| {
             let mut value = serde_json::to_value(case).expect("numbers and text");
-            value["plan_id"] = json!((case.method == "libra").then_some(&plan_id));
+            let id = plan_id
+                .as_ref()
+                .filter(|_| case.method == Method::Libra.name());
+            value["plan_id"] = json!(id);
             value
         });
         report.cases.extend(values);
-        report.plan_id = Some(plan_id);
+        report.plan_id = plan_id;
         Ok(cases)
+    }
+
+    fn names_methods(&self) -> bool {
+        self.measure.method.0 != USUAL
+    }
+
+    /// Which methods `all` leaves out, and why.
+    fn add_left_out(&self, report: &mut Report) {
+        let left_out: Vec<(Method, &str)> = Method::not_executed().collect();
+        if self.measure.method.0.len() + left_out.len() == Method::ALL.len() {
+            for (method, why) in left_out {
+                report.note(format!("{method} is not executed: {why}"));
+            }
+        }
     }
 
     fn describe(&self, report: &mut Report, window: &WindowPlan, pool: &Pool) {
@@ -152,6 +175,11 @@ impl Execution {
         for (name, value, default) in [
             ("--pool", pool.to_string(), "0".to_owned()),
             ("--scale", scale.to_string(), "1".to_owned()),
+            (
+                "--method",
+                self.measure.method.names(),
+                Methods(USUAL.to_vec()).names(),
+            ),
             ("--dtype", dtype.to_string(), "f32".to_owned()),
             ("--backward", backward.to_string(), "recompute".to_owned()),
             ("-r", runs.to_string(), usual_runs.to_string()),
@@ -171,6 +199,7 @@ impl Execution {
         config["backend"] = json!(measure.backend.to_string());
         config["pool"] = json!(measure.pool);
         config["scale"] = json!(measure.scale);
+        config["methods"] = json!(measure.method.names());
         config["dtype"] = json!(measure.dtype.to_string());
         config["backward"] = json!(measure.backward.to_string());
         config["runs"] = json!(measure.runs());
@@ -180,8 +209,9 @@ impl Execution {
     }
 }
 
-fn table(context: &Context, cases: &[MethodCase]) -> Table {
-    let columns = vec![
+/// One row a method; with `is_wide` what backward moves too, and how long workers wait.
+fn table(context: &Context, cases: &[MethodCase], is_wide: bool) -> Table {
+    let mut columns = vec![
         Column::text("method"),
         Column::number("workers", ""),
         Column::number("work", "R-1"),
@@ -192,6 +222,10 @@ fn table(context: &Context, cases: &[MethodCase]) -> Table {
         Column::number("moved", "forward"),
         Column::number("wrong", ""),
     ];
+    if is_wide {
+        let more = [Column::number("", "backward"), Column::number("waits", "%")];
+        columns.splice(8..8, more);
+    }
     let row = |case: &MethodCase| {
         let (busiest, mean) = (least(&case.forward_ns), least(&case.forward_mean_ns));
         let ratio = match (busiest, mean) {
@@ -200,7 +234,7 @@ fn table(context: &Context, cases: &[MethodCase]) -> Table {
             }
             _ => "-".to_owned(),
         };
-        vec![
+        let mut row = vec![
             case.method.to_owned(),
             case.workers.to_string(),
             excess(case.work_excess),
@@ -210,7 +244,13 @@ fn table(context: &Context, cases: &[MethodCase]) -> Table {
             context.milliseconds(least(&case.backward_ns)),
             format_bytes(case.moved_bytes),
             case.wrong.to_string(),
-        ]
+        ];
+        if is_wide {
+            let waits = case.exposed_fraction.filter(|_| !context.global.no_timings);
+            let waits = waits.map_or("-".to_owned(), |share| format!("{:.0}", 100.0 * share));
+            row.splice(8..8, [format_bytes(case.backward_moved_bytes), waits]);
+        }
+        row
     };
     Table {
         columns,
@@ -229,7 +269,9 @@ fn times(less: f64) -> String {
 
 /// What `wrong` stands for, what times are, and what improved.
 fn add_remarks(context: &Context, report: &mut Report, cases: &[MethodCase]) {
-    if let [ulysses, libra] = cases {
+    if let [ulysses, libra] = cases
+        && [ulysses.method, libra.method] == USUAL.map(Method::name)
+    {
         let ratio = |of: fn(&MethodCase) -> &Vec<u64>| {
             let (ulysses, libra) = (least(of(ulysses))?, least(of(libra))?);
             (libra > 0 && !context.global.no_timings).then(|| ulysses as f64 / libra as f64)
@@ -246,7 +288,11 @@ fn add_remarks(context: &Context, report: &mut Report, cases: &[MethodCase]) {
         }
         report.note(text);
     }
+    let merges = cases.iter().any(|case| case.merged);
     let legal = match cases.first().map(|case| case.dtype.as_str()) {
+        Some("f64") if merges => {
+            "O and dQ that differ by a bit from unsharded attention, or by over 1e-12 where steps are merged; dK and dV by over 1e-12"
+        }
         Some("f64") => {
             "O and dQ that differ by a bit from unsharded attention, dK and dV by over 1e-12"
         }
@@ -308,6 +354,7 @@ pub(super) fn default_measure(dtype: Dtype, scale: u32) -> MeasureArgs {
         backend: crate::cli::Backend::Cpu,
         pool: 0,
         scale,
+        method: Methods(USUAL.to_vec()),
         dtype,
         backward: libra_sched::BackwardMode::Recompute,
         runs: None,

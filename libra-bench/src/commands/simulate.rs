@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::plan::{config, line, words};
 use super::{Context, Outcome, code};
-use crate::baseline::method::Method;
 use crate::cli::{ClusterArgs, PlanArgs, SimulateArgs, WindowArgs, WorkloadArgs};
 use crate::failure::Failure;
 use crate::measure::Source;
@@ -70,7 +69,7 @@ pub(super) fn run(
     report.config["kernel"] = json!(machines.kernel.name());
     report.config["model"] = json!(model);
     report.config["backward"] = json!(simulate.backward.to_string());
-    report.config["methods"] = json!(names(methods));
+    report.config["methods"] = json!(simulate.method.names());
     describe(&mut report, &request, &done.methods);
     report.cases = (done.methods.iter())
         .map(|case| serde_json::to_value(case).expect("numbers and text"))
@@ -102,11 +101,6 @@ fn settings(
     }
 }
 
-fn names(methods: &[Method]) -> String {
-    let names: Vec<&str> = methods.iter().map(|method| method.name()).collect();
-    names.join(",")
-}
-
 /// The words that simulate the same.
 fn reproducing(context: &Context, request: &Request<'_>, simulate: &SimulateArgs) -> Vec<String> {
     let mut words = words(
@@ -119,7 +113,7 @@ fn reproducing(context: &Context, request: &Request<'_>, simulate: &SimulateArgs
     for (name, value, default) in [
         ("--cluster", simulate.cluster.clone(), "h200"),
         ("--model", model, ""),
-        ("--method", names(request.methods), "ulysses,paper,libra"),
+        ("--method", simulate.method.names(), "ulysses,paper,libra"),
         ("--backward", simulate.backward.to_string(), "recompute"),
     ] {
         if value != default {

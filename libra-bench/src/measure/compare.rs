@@ -1,10 +1,10 @@
 //! Which results are wrong.
 
-use libra_exec::{PoolOutputs, PoolTensors};
+use libra_exec::PoolOutputs;
 use serde::Serialize;
 
-/// Largest legal error of dK and dV in f64, relative to the largest magnitude: their sums over workers have another
-/// order than the reference's.
+/// Largest legal error in f64 of what is summed in another order than the reference's, relative to the largest magnitude:
+/// dK and dV over workers, and all results where steps are merged.
 const SUM_ERROR: f64 = 1e-12;
 /// Errors in f32 may be this much larger than those of plain f32.
 const PLAIN_FACTOR: f64 = 2.0;
@@ -17,6 +17,8 @@ const ROUNDINGS: f64 = 4.0;
 pub(super) struct Yardstick {
     exact: PoolOutputs<f64>,
     limits: [Limit; 4],
+    /// Where partial results are merged.
+    merged_limits: [Limit; 4],
     /// Largest error of the plain implementation in the same precision.
     pub(super) plain_error: f64,
 }
@@ -56,13 +58,15 @@ impl Dissent {
 }
 
 impl Yardstick {
-    /// For results in f64: O and dQ to the last bit, dK and dV up to the order of sums.
+    /// For results in f64: O and dQ to the last bit, dK and dV up to the order of sums; all up to that order where partial
+    /// results are merged.
     pub(super) fn f64(exact: PoolOutputs<f64>) -> Self {
         let sum = |tensor: &[Vec<f64>]| Limit::Absolute(SUM_ERROR * largest(tensor));
-        let limits = [Limit::Bits, Limit::Bits, sum(&exact.d_k), sum(&exact.d_v)];
+        let [o, d_q, d_k, d_v] = tensors(&exact).map(sum);
         Self {
             exact,
-            limits,
+            limits: [Limit::Bits, Limit::Bits, d_k, d_v],
+            merged_limits: [o, d_q, d_k, d_v],
             plain_error: 0.0,
         }
     }
@@ -81,16 +85,22 @@ impl Yardstick {
         Self {
             exact,
             limits,
+            merged_limits: limits,
             plain_error,
         }
     }
 
-    /// Counts what is wrong in `results`.
-    pub(super) fn compare(&self, results: &PoolOutputs<f64>) -> Dissent {
+    /// Counts what is wrong in `results`, of partial ones that are merged or of whole softmaxes.
+    pub(super) fn compare(&self, results: &PoolOutputs<f64>, is_merged: bool) -> Dissent {
+        let limits = if is_merged {
+            &self.merged_limits
+        } else {
+            &self.limits
+        };
         let pairs = tensors(results).into_iter().zip(tensors(&self.exact));
         let counts: Vec<u64> = pairs
             .clone()
-            .zip(&self.limits)
+            .zip(limits)
             .map(|((results, exact), &limit)| wrong(results, exact, limit))
             .collect();
         Dissent {
@@ -108,38 +118,6 @@ impl Yardstick {
 pub(super) fn differing(a: &PoolOutputs<f64>, b: &PoolOutputs<f64>) -> u64 {
     let pairs = tensors(a).into_iter().zip(tensors(b));
     pairs.map(|(a, b)| wrong(a, b, Limit::Bits)).sum()
-}
-
-/// `count` slots of `inputs` from `first` on.
-pub(super) fn part<T: Clone>(
-    inputs: &PoolTensors<T>,
-    first: usize,
-    count: usize,
-) -> PoolTensors<T> {
-    let cut = |slots: &[Vec<T>]| slots[first..first + count].to_vec();
-    PoolTensors {
-        q: cut(&inputs.q),
-        k: cut(&inputs.k),
-        v: cut(&inputs.v),
-        d_o: cut(&inputs.d_o),
-    }
-}
-
-/// Results of consecutive slots in one.
-pub(super) fn joined<T>(parts: Vec<PoolOutputs<T>>) -> PoolOutputs<T> {
-    let mut all = PoolOutputs {
-        o: Vec::new(),
-        d_q: Vec::new(),
-        d_k: Vec::new(),
-        d_v: Vec::new(),
-    };
-    for part in parts {
-        all.o.extend(part.o);
-        all.d_q.extend(part.d_q);
-        all.d_k.extend(part.d_k);
-        all.d_v.extend(part.d_v);
-    }
-    all
 }
 
 fn tensors(outputs: &PoolOutputs<f64>) -> [&[Vec<f64>]; 4] {
@@ -189,20 +167,14 @@ mod tests {
 
     #[test]
     fn one_bit_in_o_and_what_is_no_number_are_wrong() {
-        let yardstick = Yardstick {
-            exact: outputs(0.5),
-            limits: [
-                Limit::Bits,
-                Limit::Bits,
-                Limit::Absolute(1e-12),
-                Limit::Absolute(1e-12),
-            ],
-            plain_error: 0.0,
-        };
-        assert_eq!(yardstick.compare(&outputs(0.5)), Dissent::default());
-        let off = yardstick.compare(&outputs(0.5f64.next_up()));
+        let yardstick = Yardstick::f64(outputs(0.5));
+        assert_eq!(yardstick.compare(&outputs(0.5), false), Dissent::default());
+        let next = outputs(0.5f64.next_up());
+        let off = yardstick.compare(&next, false);
         assert_eq!((off.o, off.d_q, off.d_k, off.d_v), (1, 1, 0, 0));
-        let no_number = yardstick.compare(&outputs(f64::NAN));
+        assert_eq!(yardstick.compare(&next, true).wrong(), 0);
+        assert_eq!(yardstick.compare(&outputs(0.5 + 2e-12), true).wrong(), 4);
+        let no_number = yardstick.compare(&outputs(f64::NAN), true);
         assert_eq!(no_number.wrong(), 4);
         assert_eq!(no_number.max_abs_error, f64::INFINITY);
     }

@@ -1,16 +1,18 @@
-//! Executes the plans of a method on the cpu backend, as often as asked, and checks the results.
+//! Executes what methods do with a pool on the cpu backend, as often as asked, and checks the results.
 
 use std::time::Duration;
 
 use libra_exec::backend::Kernel;
-use libra_exec::cpu::{CpuDevice, CpuPool, FastKernel, ReferenceKernel, WorkerRun};
-use libra_exec::{ExecError, PoolOutputs, PoolTensors, Trace};
-use libra_sched::{BackwardMode, PoolPlan, audit};
+use libra_exec::cpu::{CpuDevice, FastKernel, ReferenceKernel, WorkerRun};
+use libra_exec::{PoolOutputs, PoolTensors};
+use libra_sched::{BackwardMode, audit};
 use num_traits::Float;
 use serde::Serialize;
 
-use super::compare::{Dissent, Yardstick, differing, joined, part};
-use super::pool::{Method, Pool};
+use super::compare::{Dissent, Yardstick, differing};
+use super::pool::Pool;
+use super::schedule::Running;
+use crate::baseline::Schedule;
 use crate::cli::Dtype;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -35,6 +37,8 @@ pub(crate) struct ExecuteOptions {
 pub(crate) struct MethodCase {
     /// Its name.
     pub(crate) method: &'static str,
+    /// Whether its results are merged of partial ones, which rounds otherwise than one softmax.
+    pub(crate) merged: bool,
     /// Where it ran.
     pub(crate) backend: &'static str,
     /// Element type.
@@ -83,14 +87,13 @@ pub(crate) struct Exact {
 impl Exact {
     /// Of the scaled pool, with inputs from `seed`.
     pub(crate) fn new(pool: &Pool, seed: u64) -> Self {
-        let [_, libra] = &pool.methods;
-        let inputs = PoolTensors::random(&libra.plans[0], seed);
+        let inputs = PoolTensors::random(&pool.home, seed);
         let outputs = pool.reference.attention(&inputs);
         Self { inputs, outputs }
     }
 }
 
-/// Runs Ulysses, then Libra; `step` after each run. What is not begun when the user asks for an end is left out.
+/// Runs one method after the other; `step` after each run. What is not begun when the user asks for an end is left out.
 pub(crate) fn execute(
     pool: &Pool,
     exact: &Exact,
@@ -125,92 +128,53 @@ where
     K: Kernel<CpuDevice<T>> + Copy + Sync,
 {
     let mut cases = Vec::new();
-    for method in &pool.methods {
-        cases.extend(run_method(
-            method, options, kernel, inputs, yardstick, &step,
-        )?);
+    for schedule in &pool.schedules {
+        let running = Running::new(pool, schedule, options, kernel, inputs);
+        let mut case = new_case(
+            schedule,
+            &running.loads,
+            options.dtype,
+            yardstick.plain_error,
+        );
+        let mut first: Option<PoolOutputs<f64>> = None;
+        for run in 0..options.warmup.saturating_add(options.runs) {
+            if interrupt::requested() {
+                break;
+            }
+            let (outputs, workers) = running.once()?;
+            step();
+            let outputs = outputs.cast::<f64>();
+            match &first {
+                None => {
+                    case.wrong_in = yardstick.compare(&outputs, schedule.merges());
+                    first = Some(outputs);
+                }
+                Some(first) => case.wrong_in.unsteady += differing(&outputs, first),
+            }
+            if run >= options.warmup {
+                note_run(&mut case, &workers);
+                case.last = workers;
+            }
+        }
+        if !case.forward_ns.is_empty() {
+            let width = pool.home.heads.dim_qk() + pool.home.heads.dim_v();
+            finish(&mut case, running.loads.iter().sum(), width);
+            cases.push(case);
+        }
     }
     Ok(cases)
 }
 
-fn run_method<T, K>(
-    method: &Method,
-    options: &ExecuteOptions,
-    kernel: K,
-    inputs: &PoolTensors<T>,
-    yardstick: &Yardstick,
-    step: &impl Fn(),
-) -> Result<Option<MethodCase>, Failure>
-where
-    T: Float + Send + Sync,
-    K: Kernel<CpuDevice<T>> + Copy + Sync,
-{
-    let pools: Vec<CpuPool<'_, K>> = (method.plans.iter())
-        .map(|plan| CpuPool::new(plan, options.backward, kernel).with_deadline(options.timeout))
-        .collect();
-    let parts = parts(&method.plans, inputs);
-    let mut case = new_case(method, options.dtype, yardstick.plain_error);
-    let mut first: Option<PoolOutputs<f64>> = None;
-    for run in 0..options.warmup.saturating_add(options.runs) {
-        if interrupt::requested() {
-            break;
-        }
-        let (outputs, workers) = run_once(&pools, &parts)?;
-        step();
-        let outputs = outputs.cast::<f64>();
-        match &first {
-            None => {
-                case.wrong_in = yardstick.compare(&outputs);
-                first = Some(outputs);
-            }
-            Some(first) => case.wrong_in.unsteady += differing(&outputs, first),
-        }
-        if run >= options.warmup {
-            note_run(&mut case, &workers);
-            case.last = workers;
-        }
-    }
-    if case.forward_ns.is_empty() {
-        return Ok(None);
-    }
-    finish(&mut case, &method.plans);
-    Ok(Some(case))
-}
-
-/// The slots of every plan.
-fn parts<T: Clone>(plans: &[PoolPlan], inputs: &PoolTensors<T>) -> Vec<PoolTensors<T>> {
-    let mut first = 0;
-    let cut = |plan: &PoolPlan| {
-        let slots = plan.layout.slots() as usize;
-        first += slots;
-        part(inputs, first - slots, slots)
-    };
-    plans.iter().map(cut).collect()
-}
-
-/// One layer forward and backward. Plans share no worker, so one after the other is as good as at once.
-fn run_once<T, K>(
-    pools: &[CpuPool<'_, K>],
-    parts: &[PoolTensors<T>],
-) -> Result<(PoolOutputs<T>, Vec<WorkerRun>), ExecError>
-where
-    T: Float + Send + Sync,
-    K: Kernel<CpuDevice<T>> + Copy + Sync,
-{
-    let (mut outputs, mut workers) = (Vec::new(), Vec::new());
-    for (pool, inputs) in pools.iter().zip(parts) {
-        let run = pool.run(inputs)?;
-        outputs.push(run.outputs);
-        workers.extend(run.workers);
-    }
-    Ok((joined(outputs), workers))
-}
-
-fn new_case(method: &Method, dtype: Dtype, reference_abs_error: f64) -> MethodCase {
-    let loads = method.loads();
+fn new_case(
+    schedule: &Schedule,
+    loads: &[u64],
+    dtype: Dtype,
+    reference_abs_error: f64,
+) -> MethodCase {
     let work_max = loads.iter().copied().max().unwrap_or(0);
     MethodCase {
-        method: method.name,
+        method: schedule.method.name(),
+        merged: schedule.merges(),
         backend: "cpu",
         dtype: dtype.to_string(),
         workers: loads.len(),
@@ -259,19 +223,13 @@ fn note_run(case: &mut MethodCase, workers: &[WorkerRun]) {
         .iter()
         .map(|worker| worker.forward.waited_ns())
         .sum();
-    let wall: u64 = workers.iter().map(|worker| wall_ns(&worker.forward)).sum();
+    let ends = workers.iter().map(|worker| worker.forward.end_ns());
+    let wall: u64 = ends.sum();
     case.exposed_fraction = (wall > 0).then(|| waited as f64 / wall as f64);
 }
 
-fn wall_ns(trace: &Trace) -> u64 {
-    trace
-        .steps
-        .last()
-        .map_or(0, |step| step.begin_ns + step.wall_ns)
-}
-
 /// Speed of what is right, no speed of what is wrong.
-fn finish(case: &mut MethodCase, plans: &[PoolPlan]) {
+fn finish(case: &mut MethodCase, work: u64, head_width: u32) {
     case.wrong = case.wrong_in.wrong();
     case.max_abs_error = case.wrong_in.max_abs_error;
     if case.wrong > 0 {
@@ -287,15 +245,10 @@ fn finish(case: &mut MethodCase, plans: &[PoolPlan]) {
         case.exposed_fraction = None;
         return;
     }
-    let operations: u64 = (plans.iter())
-        .map(|plan| {
-            let width = u64::from(plan.heads.dim_qk()) + u64::from(plan.heads.dim_v());
-            // A multiplication and an addition for each element of K and of V.
-            plan.loads().iter().sum::<u64>() * width * 2
-        })
-        .sum();
+    // A multiplication and an addition for each element of K and of V.
+    let operations = work as f64 * f64::from(head_width) * 2.0;
     let busiest = least(&case.forward_ns).unwrap_or(0);
-    case.forward_tflops = (busiest > 0).then(|| operations as f64 / busiest as f64 / 1e3);
+    case.forward_tflops = (busiest > 0).then(|| operations / busiest as f64 / 1e3);
 }
 
 /// The least of some times: what disturbs a run only makes it longer.
@@ -306,20 +259,21 @@ pub(crate) fn least(times: &[u64]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::baseline::method::Method;
 
     #[test]
     fn what_is_wrong_has_no_speed() {
-        let method = Method {
-            name: "libra",
-            plans: Vec::new(),
+        let schedule = Schedule {
+            method: Method::Libra,
+            groups: Vec::new(),
         };
-        let mut case = new_case(&method, Dtype::F64, 0.0);
+        let mut case = new_case(&schedule, &[], Dtype::F64, 0.0);
         case.forward_ns = vec![5];
         case.forward_mean_ns = vec![5];
-        finish(&mut case, &[]);
+        finish(&mut case, 0, 0);
         assert_eq!((case.wrong, case.forward_ns.len()), (0, 1));
         case.wrong_in.d_q = 1;
-        finish(&mut case, &[]);
+        finish(&mut case, 0, 0);
         assert_eq!((case.wrong, case.forward_ns.len()), (1, 0));
         assert_eq!(case.forward_tflops, None);
     }

@@ -7,6 +7,8 @@ mod pool;
 mod pool_case;
 mod reference;
 mod running;
+mod samples;
+mod schedule;
 mod source;
 mod summary;
 mod sweep;
@@ -15,7 +17,7 @@ mod window;
 
 pub(crate) use detail::Detail;
 pub(crate) use execute::{Exact, ExecuteOptions, MethodCase, execute, least};
-pub(crate) use pool::{Pool, scaled_pool, ulysses_config, ulysses_heads};
+pub(crate) use pool::{Chosen, Pool};
 pub(crate) use pool_case::{AdaptiveCase, PoolCase};
 pub(crate) use source::{Source, windows};
 pub(crate) use summary::Summary;

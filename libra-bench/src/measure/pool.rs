@@ -1,15 +1,18 @@
-//! One pool, scaled down, planned by each method that is compared.
+//! One pool, scaled down, and what each method does with its sequences.
 
+use libra_sched::vrsp::Elastic;
 use libra_sched::{
-    ElementBytes, Error, HeadSplit, KvFetch, KvRoute, PackedLengths, Placer, PlanConfig, PoolPlan,
-    TokenLayout, error, plan, plan_pool, plan_pool_measured,
+    ElementBytes, Error, HeadSplit, PackedLengths, Placer, PlanConfig, PlanId, PoolPlan,
+    TokenLayout, WindowShape, plan_pool,
 };
 
 use super::reference::Reference;
 use super::window::WindowPlan;
+use crate::baseline::method::Method;
+use crate::baseline::{Schedule, Work};
 use crate::cli::Dtype;
 use crate::failure::Failure;
-use crate::preset::{Settings, Shapes};
+use crate::preset::Shapes;
 use crate::units::format_count;
 
 /// Most bytes of tensors that a run may hold.
@@ -20,107 +23,132 @@ const OPERATIONS_MAX: f64 = 5e10;
 /// hold and stage.
 const BYTES_PER_ELEMENT: u64 = 32;
 
-/// The plans of one method: together they compute the whole pool, slot after slot.
-#[derive(Clone, Debug)]
-pub(crate) struct Method {
-    /// Its name.
-    pub(crate) name: &'static str,
-    /// Plans of consecutive slots.
-    pub(crate) plans: Vec<PoolPlan>,
+/// Which pool, and how it is made smaller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen {
+    /// Its number in the window.
+    pub(crate) pool: u32,
+    /// What lengths, L, B and the tokens of a mask are divided by.
+    pub(crate) scale: u32,
+    /// Precision.
+    pub(crate) dtype: Dtype,
 }
 
-/// A pool as it is executed.
+/// A pool as it is executed: a window of its own, of as many replicas as it has sequences.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
-    /// Ulysses, then Libra.
-    pub(crate) methods: [Method; 2],
+    /// The pool with nothing moved: its lengths, head counts and mask are those of all methods.
+    pub(super) home: PoolPlan,
+    /// Workers of a sequence.
+    pub(super) cp: u32,
+    /// What each method does with it.
+    pub(crate) schedules: Vec<Schedule>,
     /// Attention without a plan.
     pub(super) reference: Reference,
     /// Shapes at this scale, for people.
     pub(crate) line: String,
 }
 
-impl Method {
-    /// Work of every worker, plan by plan.
-    pub(crate) fn loads(&self) -> Vec<u64> {
-        self.plans.iter().flat_map(PoolPlan::loads).collect()
+impl Pool {
+    /// Pool `chosen.pool` of a window, every size divided by its scale, as each of `methods` runs it.
+    pub(crate) fn new(
+        window: &WindowPlan,
+        shapes: &Shapes,
+        chosen: Chosen,
+        methods: &[Method],
+    ) -> Result<Self, Failure> {
+        let last = window.placement.pools() as u32 - 1;
+        if chosen.pool > last {
+            let pool = chosen.pool;
+            return Err(Failure::NoPool { pool, last });
+        }
+        let lengths = scaled(&window.pool_lengths(chosen.pool)?, chosen.scale)?;
+        let shapes = scaled_shapes(shapes, &lengths, chosen)?;
+        let home = at_home(&lengths, &shapes)?;
+        check_size(&home, chosen.scale)?;
+        let schedule = |method: &Method| {
+            let schedule = method.schedule_asked(&lengths, &shapes);
+            schedule.map_err(|error| match method {
+                // These two say themselves what does not go together.
+                Method::Ulysses | Method::Libra => error,
+                _ => Failure::Method {
+                    method: method.name(),
+                    source: Box::new(error),
+                },
+            })
+        };
+        let schedules = methods.iter().map(schedule).collect::<Result<_, _>>()?;
+        Ok(Self {
+            reference: Reference::new(&home)?,
+            home,
+            cp: shapes.window.cp(),
+            schedules,
+            line: line(&shapes),
+        })
+    }
+
+    /// The plan that Libra made, where it was asked for.
+    pub(crate) fn plan_id(&self) -> Option<PlanId> {
+        let libra = (self.schedules.iter()).find(|schedule| schedule.method == Method::Libra)?;
+        match &libra.groups.first()?.work {
+            Work::Plan(plan) => Some(PlanId::of(plan)),
+            Work::Steps(_) => None,
+        }
     }
 }
 
-/// Pool `pool` of a window, every size divided by `scale`.
-pub(crate) fn scaled_pool(
-    window: &WindowPlan,
+/// The shapes of a window that is the pool `lengths` alone.
+fn scaled_shapes(
     shapes: &Shapes,
-    settings: &Settings,
-    pool: u32,
-    scale: u32,
-    dtype: Dtype,
-) -> Result<Pool, Failure> {
-    let last = window.placement.pools() as u32 - 1;
-    if pool > last {
-        return Err(Failure::NoPool { pool, last });
-    }
-    let lengths = scaled(&window.pool_lengths(pool)?, scale)?;
+    lengths: &PackedLengths,
+    chosen: Chosen,
+) -> Result<Shapes, Failure> {
     let (tokens, cp) = (lengths.seq_tokens(), shapes.window.cp());
     let slots = lengths.sequences() as u32;
-    let config = PlanConfig {
-        mask: shapes.plan.mask.scaled_down(scale),
-        block_tokens: shapes.plan.block_tokens.div_ceil(scale),
-        bytes: match dtype {
-            Dtype::F64 => ElementBytes::F64,
-            Dtype::F32 => ElementBytes::F32,
+    Ok(Shapes {
+        window: WindowShape::new(tokens.into(), slots, slots, cp, slots)?,
+        layout: TokenLayout::new(shapes.layout_kind, slots, tokens, cp)?,
+        plan: PlanConfig {
+            mask: shapes.plan.mask.scaled_down(chosen.scale),
+            block_tokens: shapes.plan.block_tokens.div_ceil(chosen.scale),
+            bytes: match chosen.dtype {
+                Dtype::F64 => ElementBytes::F64,
+                Dtype::F32 => ElementBytes::F32,
+            },
+            ..shapes.plan
         },
-        ..shapes.plan
-    };
-    let layout = TokenLayout::new(settings.layout, slots, tokens, cp)?;
-    let speeds = shapes.speeds_of(lengths.sequences());
-    let libra = plan_pool_measured(
-        &mut plan::Scratch::default(),
-        &lengths,
-        &layout,
-        &shapes.heads,
-        &config,
-        shapes.measured(speeds.as_ref()),
-    )?;
-    check_size(&libra, scale)?;
-
-    let heads = ulysses_heads(&shapes.heads, cp).map_err(Failure::Ulysses)?;
-    let layout = TokenLayout::new(settings.layout, 1, tokens, cp)?;
-    let ulysses = ulysses_config(&config, tokens);
-    let plans: Result<Vec<PoolPlan>, Error> = (0..slots as usize)
-        .map(|slot| {
-            let one =
-                PackedLengths::new(tokens.into(), [lengths.lengths_of(slot).iter().copied()])?;
-            plan_pool(&one, &layout, &heads, &ulysses)
-        })
-        .collect();
-    let plans = plans?;
-    let line = format!(
-        "L={} P={} CP={} H={} B={} M={}  heads {}/{}x{}",
-        format_count(tokens.into()),
-        slots,
-        cp,
-        shapes.heads.shards(),
-        format_count(config.block_tokens.into()),
-        shapes.heads.chunks(),
-        shapes.heads.q_heads(),
-        shapes.heads.kv_heads(),
-        shapes.heads.dim_qk(),
-    );
-    Ok(Pool {
-        reference: Reference::new(&libra)?,
-        methods: [
-            Method {
-                name: "ulysses",
-                plans,
-            },
-            Method {
-                name: "libra",
-                plans: vec![libra],
-            },
-        ],
-        line,
+        speeds: shapes.speeds_of(lengths.sequences()),
+        elastic: Elastic::OFF,
+        ..shapes.clone()
     })
+}
+
+fn at_home(lengths: &PackedLengths, shapes: &Shapes) -> Result<PoolPlan, Error> {
+    let heads = &shapes.heads;
+    let (q_heads, kv_heads) = (heads.q_heads(), heads.kv_heads());
+    let heads = HeadSplit::new(q_heads, kv_heads, heads.dim_qk(), heads.dim_v(), 1, 1)?;
+    let config = PlanConfig {
+        mask: shapes.plan.mask,
+        placer: Placer::Home,
+        ..PlanConfig::paper(lengths.seq_tokens())
+    };
+    plan_pool(lengths, &shapes.layout, &heads, &config)
+}
+
+fn line(shapes: &Shapes) -> String {
+    let (window, heads) = (&shapes.window, &shapes.heads);
+    format!(
+        "L={} P={} CP={} H={} B={} M={}  heads {}/{}x{}",
+        format_count(window.seq_tokens().into()),
+        window.pool_size(),
+        window.cp(),
+        heads.shards(),
+        format_count(shapes.plan.block_tokens.into()),
+        heads.chunks(),
+        heads.q_heads(),
+        heads.kv_heads(),
+        heads.dim_qk(),
+    )
 }
 
 /// Borders of samples divided by `scale` and rounded up; samples that become empty vanish. Borders keep their order, so
@@ -139,37 +167,6 @@ fn scaled(lengths: &PackedLengths, scale: u32) -> Result<PackedLengths, Error> {
     };
     let tokens = lengths.seq_tokens().div_ceil(scale);
     PackedLengths::new(tokens.into(), (0..lengths.sequences()).map(sequence))
-}
-
-/// How Ulysses plans one sequence of `tokens` tokens.
-pub(crate) const fn ulysses_config(config: &PlanConfig, tokens: u32) -> PlanConfig {
-    PlanConfig {
-        block_tokens: tokens,
-        placer: Placer::HeadShard,
-        // A worker of Ulysses reads whole samples.
-        kv_fetch: KvFetch::Whole,
-        kv_route: KvRoute::Direct,
-        max_recv_bytes: None,
-        ..*config
-    }
-}
-
-/// One shard a worker, and as many chunks of it as there may be, up to Libra's.
-pub(crate) fn ulysses_heads(heads: &HeadSplit, cp: u32) -> Result<HeadSplit, Error> {
-    let split = |chunks| {
-        HeadSplit::new(
-            heads.q_heads(),
-            heads.kv_heads(),
-            heads.dim_qk(),
-            heads.dim_v(),
-            cp,
-            chunks,
-        )
-    };
-    let width = split(1)?.shard_width();
-    let chunks = error::divisors(width.into());
-    let chunks = chunks.into_iter().rfind(|&m| m <= heads.chunks().into());
-    split(chunks.map_or(1, |m| m as u32))
 }
 
 /// Refuses what this machine cannot hold, or not today, and says which scale would do.
@@ -215,13 +212,5 @@ mod tests {
         assert_eq!(scaled.seq_tokens(), 8);
         assert_eq!(scaled.lengths_of(0), [1; 8]);
         assert_eq!(scaled.lengths_of(1), [5, 3]);
-    }
-
-    #[test]
-    fn ulysses_has_the_most_chunks_its_shards_allow() {
-        let heads = HeadSplit::new(32, 8, 4, 4, 2, 4).expect("legal");
-        assert_eq!(ulysses_heads(&heads, 8).map(|h| h.chunks()), Ok(4));
-        assert_eq!(ulysses_heads(&heads, 16).map(|h| h.chunks()), Ok(2));
-        assert!(ulysses_heads(&heads, 5).is_err());
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn add_timeline(
             trace.name_thread(track, &format!("w{worker} {name}"));
         }
     }
-    let forward_ns = workers.iter().map(|run| end_ns(&run.forward)).max();
+    let forward_ns = workers.iter().map(|run| run.forward.end_ns()).max();
     for (worker, run) in (0..).zip(workers) {
         let process = process(worker);
         add_pass(trace, process, worker, "forward", &run.forward, 0);
@@ -77,10 +77,4 @@ fn track(process: u32, worker: u32, thread: u32) -> Track {
         process,
         thread: worker * THREADS.len() as u32 + thread,
     }
-}
-
-/// End of the last step.
-fn end_ns(pass: &Trace) -> u64 {
-    let last = pass.steps.last();
-    last.map_or(0, |step| step.begin_ns + step.wall_ns)
 }

@@ -79,7 +79,11 @@ impl Setting<'_> {
                 let programs = lower_all(plan, &reverse::derive(plan, self.backward));
                 [Program::forward(&programs), Program::backward(&programs)]
             }
-            Work::Steps { forward, backward } => [forward.clone(), backward.clone()],
+            Work::Steps(steps) => {
+                let programs = steps.lower();
+                let programs = programs.workers();
+                [Program::forward(programs), Program::backward(programs)]
+            }
         }
     }
 

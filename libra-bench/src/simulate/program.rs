@@ -1,7 +1,7 @@
 //! What the simulator runs: the steps, messages and attention of every worker of a group.
 //!
-//! A plan becomes one by way of the executor's own [`RankProgram`]s; methods that are no plan, as ring attention, make
-//! theirs directly.
+//! It is made of the executor's own [`RankProgram`]s, those of a plan or those of steps, so that what is simulated is what is
+//! sent.
 
 use libra_exec::program::{Leg, Pass, RankProgram, Step as PassStep};
 
@@ -83,13 +83,12 @@ impl Program {
 }
 
 fn worker(program: &RankProgram, pass: &Pass) -> Worker {
-    let chunks = program.heads.chunks();
-    let legs = [Leg::Dispatch, Leg::Relay, Leg::Gather, Leg::Return];
-    let number = |leg: Leg, chunk: u32| leg_number(leg) * chunks + chunk;
+    let firsts = first_numbers(pass);
+    let number = |leg: Leg, exchange: u32| firsts[leg_number(leg)] + exchange;
     let step = |step: &PassStep| match *step {
-        PassStep::Start(leg, chunk) => Step::Start(number(leg, chunk)),
-        PassStep::Wait(leg, chunk) => Step::Wait(number(leg, chunk)),
-        PassStep::Compute(chunk) => Step::Compute(chunk),
+        PassStep::Start(leg, exchange) => Step::Start(number(leg, exchange)),
+        PassStep::Wait(leg, exchange) => Step::Wait(number(leg, exchange)),
+        PassStep::Compute(part) => Step::Compute(part),
     };
     let messages = |messages: &[libra_exec::program::Message]| {
         let message = |message: &libra_exec::program::Message| Message {
@@ -98,36 +97,46 @@ fn worker(program: &RankProgram, pass: &Pass) -> Worker {
         };
         messages.iter().map(message).collect()
     };
-    let used = |leg: Leg, chunk: u32| pass.steps.contains(&PassStep::Start(leg, chunk));
-    let exchange = |(leg, chunk): (Leg, u32)| {
-        if !used(leg, chunk) {
-            return Exchange::default();
+    let mut exchanges = vec![Exchange::default(); firsts[LEGS.len()] as usize];
+    for step in &pass.steps {
+        if let PassStep::Start(leg, exchange) = *step {
+            let own = pass.exchange(leg, exchange);
+            exchanges[number(leg, exchange) as usize] = Exchange {
+                sends: messages(&own.sends),
+                receives: messages(&own.receives),
+            };
         }
-        let exchange = pass.exchange(leg, chunk);
-        Exchange {
-            sends: messages(&exchange.sends),
-            receives: messages(&exchange.receives),
-        }
-    };
-    let attention = |chunk: u32| {
+    }
+    let attention = |part: u32| {
         let of_entry = |entry: &libra_exec::program::Entry| Attention {
             queries: entry.rows,
-            heads: program.heads_of(entry, chunk).len() as u32,
+            heads: program.heads_of(entry, part).len() as u32,
             pairs: program.pairs_of(entry),
         };
-        program.entries.iter().map(of_entry).collect()
+        program.entries_of(part).iter().map(of_entry).collect()
     };
-    let all = legs
-        .into_iter()
-        .flat_map(|leg| (0..chunks).map(move |chunk| (leg, chunk)));
     Worker {
         steps: pass.steps.iter().map(step).collect(),
-        exchanges: all.map(exchange).collect(),
-        computes: (0..chunks).map(attention).collect(),
+        exchanges,
+        computes: (0..program.compute_steps()).map(attention).collect(),
     }
 }
 
-const fn leg_number(leg: Leg) -> u32 {
+/// In the order in which exchanges are numbered.
+const LEGS: [Leg; 4] = [Leg::Dispatch, Leg::Relay, Leg::Gather, Leg::Return];
+
+/// Number of the first exchange of each leg, and of all exchanges.
+pub(crate) fn first_numbers(pass: &Pass) -> [u32; LEGS.len() + 1] {
+    let counts = [&pass.dispatch, &pass.relay, &pass.gather, &pass.back].map(Vec::len);
+    let mut firsts = [0; LEGS.len() + 1];
+    for (leg, count) in counts.into_iter().enumerate() {
+        firsts[leg + 1] = firsts[leg] + count as u32;
+    }
+    firsts
+}
+
+/// Place of `leg` in [`LEGS`].
+pub(crate) const fn leg_number(leg: Leg) -> usize {
     match leg {
         Leg::Dispatch => 0,
         Leg::Relay => 1,

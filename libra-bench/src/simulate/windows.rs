@@ -180,6 +180,6 @@ fn exchange_name(group: &Group, exchange: u32) -> String {
             let leg = LEGS[(exchange / chunks) as usize];
             format!("{leg} of chunk {}", exchange % chunks)
         }
-        Work::Steps { .. } => format!("exchange {exchange}"),
+        Work::Steps(_) => format!("exchange {exchange}"),
     }
 }

@@ -12,6 +12,7 @@ mod report;
 mod reproduce;
 mod results;
 mod resume;
+mod run_methods;
 mod simulate;
 mod sweep;
 mod traces;

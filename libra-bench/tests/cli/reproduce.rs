@@ -46,7 +46,7 @@ fn every_command_prints_how_to_print_the_same() {
         "--verify",
         "all",
     ];
-    let commands: [&[&str]; 18] = [
+    let commands: [&[&str]; 19] = [
         &[
             &["plan"],
             &lengths[..],
@@ -89,6 +89,13 @@ fn every_command_prints_how_to_print_the_same() {
         ]
         .concat(),
         &[&["run"], &lengths[..], &tiny, &["--dtype", "f64"]].concat(),
+        &[
+            &["run"],
+            &drawn[..],
+            &tiny,
+            &["--method", "paper,all", "-r", "1"],
+        ]
+        .concat(),
         &["compare", "a.json", "a.json", "--all", "--fail-above", "7%"],
         &["compare", "a.json", "b.json", "--no-timings"],
         &[

@@ -48,7 +48,9 @@ pub(super) fn check(trace: &Value) {
 #[test]
 fn a_trace_of_a_run_has_the_bytes_of_its_report() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let words = "run linux-6.1 --preset tiny --trace run.json --format json --backward stash";
+    // Plans, steps, and groups one after the other on the same workers.
+    let words = "run linux-6.1 --preset tiny --trace run.json --format json --backward stash \
+                 --method ulysses,libra,doc-zigzag,dynamic-cp";
     let done = run_at(folder.path(), &words.split(' ').collect::<Vec<_>>());
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));
     let report: Value = serde_json::from_str(&done.stdout).expect("JSON");

@@ -90,6 +90,18 @@ pub trait Device {
         message: Self::Buffer,
     ) -> Result<(), Failure>;
 
+    /// Zeros `parts`.
+    ///
+    /// # Errors
+    /// If the device failed.
+    fn clear(
+        &self,
+        queue: &Self::Queue,
+        program: &RankProgram,
+        tensors: &mut Workspace<Self::Buffer>,
+        parts: &[Part],
+    ) -> Result<(), Failure>;
+
     /// Copies (or adds) within the worker, in order.
     ///
     /// # Errors
@@ -112,9 +124,9 @@ pub trait Device {
 pub struct Tag {
     /// Passes this executor has begun: layer after layer, forward and backward.
     pub pass: u64,
-    /// 0 for dispatch, 1 for return.
+    /// The leg's number.
     pub leg: u32,
-    /// Chunk.
+    /// Chunk, or exchange.
     pub chunk: u32,
 }
 
@@ -160,7 +172,7 @@ pub trait Transport<D: Device> {
 
 /// Attention over a program's entries.
 pub trait Kernel<D: Device> {
-    /// O and log-sum-exp of chunk `chunk`.
+    /// O and log-sum-exp of compute step `step`; entries that continue are merged into what is there.
     ///
     /// # Errors
     /// If the device failed.
@@ -170,7 +182,7 @@ pub trait Kernel<D: Device> {
         queue: &D::Queue,
         program: &RankProgram,
         tensors: &mut Workspace<D::Buffer>,
-        chunk: u32,
+        step: u32,
     ) -> Result<(), Failure>;
 
     /// δ = rowsum(dO ∘ O) of all own rows: what a refetch sends along.
@@ -185,7 +197,7 @@ pub trait Kernel<D: Device> {
         tensors: &mut Workspace<D::Buffer>,
     ) -> Result<(), Failure>;
 
-    /// dQ of chunk `chunk`, and its share of dK and dV added to what is there.
+    /// dQ of compute step `step`, and its share of dK and dV, added to what is there.
     ///
     /// # Errors
     /// If the device failed.
@@ -195,7 +207,7 @@ pub trait Kernel<D: Device> {
         queue: &D::Queue,
         program: &RankProgram,
         tensors: &mut Workspace<D::Buffer>,
-        chunk: u32,
+        step: u32,
     ) -> Result<(), Failure>;
 }
 

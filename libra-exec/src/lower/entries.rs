@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use libra_sched::{KeyRanges, SampleId};
 
 use super::Lowering;
-use crate::program::{Ancestor, Entry, KvView};
+use crate::program::{Ancestor, Entry, KeyPiece, KvView};
 
 /// Entries and what they point into.
 pub(super) struct Entries {
     pub(super) entries: Vec<Entry>,
+    pub(super) pieces: Vec<KeyPiece>,
     pub(super) ancestors: Vec<Ancestor>,
     pub(super) kv_views: Vec<KvView>,
 }
@@ -18,6 +19,7 @@ impl Lowering<'_> {
     pub(super) fn entries(&self) -> Entries {
         let plan = self.plan;
         let mut entries: Vec<(u32, Entry)> = Vec::new();
+        let mut pieces = Vec::new();
         let mut ancestors = Vec::new();
         let mut kv_views = Vec::new();
         let mut view_of: BTreeMap<(u32, u32), u32> = BTreeMap::new();
@@ -66,10 +68,17 @@ impl Lowering<'_> {
                     position,
                     len,
                     keys: KeyRanges::EMPTY,
-                    kv_view: view(sample, tile.shard),
+                    pieces: pieces.len() as u32,
+                    piece_count: 1,
+                    continues: false,
                     above,
                     above_count: ancestors.len() as u32 - above,
                 };
+                pieces.push(KeyPiece {
+                    start: 0,
+                    end: len,
+                    kv_view: view(sample, tile.shard),
+                });
                 entries.push((sample, entry));
             }
         }
@@ -82,6 +91,7 @@ impl Lowering<'_> {
             .collect();
         Entries {
             entries,
+            pieces,
             ancestors,
             kv_views,
         }

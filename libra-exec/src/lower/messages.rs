@@ -328,6 +328,7 @@ impl Building {
             parts: Vec::new(),
             elements: 0,
             bytes: 0,
+            moves_on: false,
         });
         let width = lowering.shapes[part.tensor as usize].width;
         message.elements += part.rows as usize * part.heads as usize * width;

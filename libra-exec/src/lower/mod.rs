@@ -14,7 +14,7 @@ use entries::Entries;
 use libra_sched::reverse::BackwardPlan;
 use libra_sched::{PlanId, PoolPlan, SampleId, TileId, WorkerId};
 
-use crate::program::{RankProgram, Tensor, TensorShape};
+use crate::program::{Computes, RankProgram, Tensor, TensorShape};
 
 /// Lowers `plan` and its `backward` for `worker`.
 ///
@@ -30,6 +30,7 @@ pub fn lower(plan: &PoolPlan, backward: &BackwardPlan, worker: WorkerId) -> Rank
     let lowering = Lowering::new(plan, worker);
     let Entries {
         entries,
+        pieces,
         ancestors,
         kv_views,
     } = lowering.entries();
@@ -44,6 +45,8 @@ pub fn lower(plan: &PoolPlan, backward: &BackwardPlan, worker: WorkerId) -> Rank
         first_q_head: plan.layout.q_heads_of(&plan.heads, tensor).start,
         shapes: lowering.shapes,
         entries,
+        computes: Computes::Chunks,
+        pieces,
         ancestors,
         kv_views,
         forward: lowering.forward(backward),

@@ -67,10 +67,40 @@ impl KeyRanges {
         first.0 <= key && key < first.1 || second.0 <= key && key < second.1
     }
 
+    /// Those of them that lie in `start..end`.
+    ///
+    /// ```
+    /// use libra_sched::Mask;
+    /// // Query 9 reads keys 0, 1 and 7 to 9.
+    /// let keys = Mask::window(3, 2)?.keys_of(10, 9);
+    /// assert_eq!(keys.within(1, 8).iter().collect::<Vec<_>>(), [1..2, 7..8]);
+    /// assert_eq!(keys.within(2, 8).iter().collect::<Vec<_>>(), [7..8]);
+    /// # Ok::<(), libra_sched::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn within(self, start: u32, end: u32) -> Self {
+        let [first, second] = self.ranges;
+        let first = clipped(first, start, end);
+        let second = clipped(second, start, end);
+        let ranges = if first.0 < first.1 {
+            [first, second]
+        } else {
+            [second, (0, 0)]
+        };
+        Self { ranges }
+    }
+
     /// From the first key to the last; empty at 0 where there is none.
     #[must_use]
     pub const fn hull(self) -> Range<u32> {
         let [first, second] = self.ranges;
         first.0..if second.1 > 0 { second.1 } else { first.1 }
     }
+}
+
+/// The part of a range from `start` to `end`, zeros where there is none.
+const fn clipped(range: (u32, u32), start: u32, end: u32) -> (u32, u32) {
+    let from = if range.0 > start { range.0 } else { start };
+    let to = if range.1 < end { range.1 } else { end };
+    if from < to { (from, to) } else { (0, 0) }
 }

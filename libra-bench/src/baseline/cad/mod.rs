@@ -52,6 +52,7 @@ pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
             Ok(pools::group(
                 &shapes.window,
                 pool.first,
+                pools::samples_of(window, &pool.members),
                 Work::Plan(Box::new(plan)),
                 &layout,
             ))

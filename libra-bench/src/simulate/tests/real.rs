@@ -6,7 +6,7 @@ use std::time::Duration;
 use libra_exec::backend::{Tag, Transport};
 use libra_exec::cpu::{ChannelTransport, CpuBuffer, CpuDevice, CpuPool, ReferenceKernel, mesh};
 use libra_exec::program::Leg;
-use libra_exec::{Failure, PoolTensors};
+use libra_exec::{Failure, PoolTensors, RankProgram};
 use libra_sched::placement::Slack;
 use libra_sched::{
     BackwardMode, ElementBytes, HeadSplit, KvFetch, KvRoute, LayoutKind, PackedLengths, Placer,
@@ -15,8 +15,12 @@ use libra_sched::{
 
 use super::super::engine::{self, Lane, What};
 use super::super::fabric::Fabric;
-use super::super::program::Program;
+use super::super::program::{Program, first_numbers};
 use super::{ROUND, cluster};
+use crate::baseline::Work;
+use crate::baseline::method::Method;
+use crate::baseline::tests::{shapes, window};
+use crate::preset::Preset;
 
 /// Pass, sender, receiver, exchange as programs number it, bytes.
 type Sent = (u64, u32, u32, u32, u64);
@@ -25,7 +29,8 @@ type Sent = (u64, u32, u32, u32, u64);
 struct Noting {
     inner: ChannelTransport<f64>,
     own: u32,
-    chunks: u32,
+    /// Number of the first exchange of each leg, by pass of one program: forward, and all others.
+    firsts: [[u32; 5]; 2],
     seen: Arc<Mutex<Vec<Sent>>>,
 }
 
@@ -46,7 +51,8 @@ impl Transport<CpuDevice<f64>> for Noting {
         // The order in which programs number legs.
         let legs = [Leg::Dispatch, Leg::Relay, Leg::Gather, Leg::Return];
         let leg = legs.iter().position(|&leg| leg as u32 == tag.leg);
-        let exchange = leg.expect("a leg") as u32 * self.chunks + tag.chunk;
+        let firsts = self.firsts[usize::from(tag.pass > 1)];
+        let exchange = firsts[leg.expect("a leg")] + tag.chunk;
         for (peer, buffer) in &sends {
             let bytes = 8 * buffer.as_slice().len() as u64;
             let sent = (tag.pass, self.own, peer.0, exchange, bytes);
@@ -69,21 +75,21 @@ impl Transport<CpuDevice<f64>> for Noting {
     }
 }
 
-/// What the cpu backend sends in the forward and the backward pass of `plan`; a second forward is left out.
-fn executed(plan: &PoolPlan, mode: BackwardMode) -> [Vec<Sent>; 2] {
+/// What the cpu backend sends in the forward and the backward pass of `pool`; a second forward is left out.
+fn executed(pool: &CpuPool<ReferenceKernel>, inputs: &PoolTensors<f64>) -> [Vec<Sent>; 2] {
     let seen = Arc::new(Mutex::new(Vec::new()));
+    let numbers = |program: &RankProgram| [&program.forward, &program.backward].map(first_numbers);
     let transports = (0..)
-        .zip(mesh(plan.layout.workers()))
-        .map(|(own, inner)| Noting {
+        .zip(mesh(pool.programs().len() as u32))
+        .zip(pool.programs())
+        .map(|((own, inner), program)| Noting {
             inner,
             own,
-            chunks: plan.heads.chunks(),
+            firsts: numbers(program),
             seen: Arc::clone(&seen),
         })
         .collect();
-    let inputs = PoolTensors::<f64>::random(plan, 3);
-    let pool = CpuPool::new(plan, mode, ReferenceKernel);
-    pool.run_over(&inputs, transports).expect("it runs");
+    pool.run_over(inputs, transports).expect("it runs");
     let seen = seen.lock().expect("nobody panics");
     let last = seen.iter().map(|sent| sent.0).max().unwrap_or(0);
     [1, last].map(|pass| {
@@ -143,18 +149,53 @@ fn plan(placer: Placer, kv_fetch: KvFetch, kv_route: KvRoute, layout: LayoutKind
 
 fn compare(plan: &PoolPlan, what: &str) {
     for mode in BackwardMode::ALL {
-        let programs = libra_exec::lower_all(plan, &libra_sched::reverse::derive(plan, mode));
-        let [forward, backward] = executed(plan, mode);
-        assert_eq!(
-            simulated(&Program::forward(&programs)),
-            forward,
-            "{what}, {mode}, forward"
+        let pool = CpuPool::new(plan, mode, ReferenceKernel);
+        compare_pool(
+            &pool,
+            &PoolTensors::random(plan, 3),
+            &format!("{what}, {mode}"),
         );
-        assert_eq!(
-            simulated(&Program::backward(&programs)),
-            backward,
-            "{what}, {mode}, backward"
-        );
+    }
+}
+
+/// Returns the bytes of forward.
+fn compare_pool(pool: &CpuPool<ReferenceKernel>, inputs: &PoolTensors<f64>, what: &str) -> u64 {
+    let [forward, backward] = executed(pool, inputs);
+    let programs = pool.programs();
+    let both = [Program::forward(programs), Program::backward(programs)];
+    assert_eq!(simulated(&both[0]), forward, "{what}, forward");
+    assert_eq!(simulated(&both[1]), backward, "{what}, backward");
+    forward.iter().map(|sent| sent.4).sum()
+}
+
+#[test]
+fn simulated_messages_of_steps_are_those_of_the_cpu_backend() {
+    let mut lengths = [5, 23, 64, 1, 9, 40, 64, 64].into_iter().cycle();
+    let window = window(8, 64, || lengths.next().expect("endless"));
+    let mut shapes = shapes(Preset::Tiny, |settings| {
+        (settings.dp, settings.cp) = (2, 3);
+    });
+    shapes.plan.bytes = ElementBytes::F64;
+    for method in [
+        Method::Ring,
+        Method::ZigzagRing,
+        Method::DocZigzag,
+        Method::Wlb,
+        Method::Magi,
+        Method::DynamicCp,
+    ] {
+        let schedule = method.schedule(&window, &shapes).expect("legal");
+        let mut bytes = 0;
+        for group in &schedule.groups {
+            let Work::Steps(steps) = &group.work else {
+                panic!("{method} is steps");
+            };
+            let programs = steps.lower();
+            let inputs = programs.random_inputs(3);
+            let pool = CpuPool::of_steps(programs, ReferenceKernel);
+            bytes += compare_pool(&pool, &inputs, method.name());
+        }
+        assert!(bytes > 0, "{method}");
     }
 }
 

@@ -140,14 +140,14 @@ impl Kernel<CpuDevice<f32>> for FastKernel {
         _queue: &(),
         program: &RankProgram,
         tensors: &mut Workspace<CpuBuffer<f32>>,
-        chunk: u32,
+        step: u32,
     ) -> Result<(), Failure> {
         let mut scratch = Scratch::new();
-        for entry in &program.entries {
+        for entry in program.entries_of(step) {
             let names = Names::of(entry);
             let mut o = lent(tensors, names.o)?;
             let mut lse = lent(tensors, names.lse)?;
-            for head in program.heads_of(entry, chunk) {
+            for head in program.heads_of(entry, step) {
                 let (o, lse) = (o.as_mut_slice(), lse.as_mut_slice());
                 forward_head(&mut scratch, program, tensors, entry, head, o, lse);
             }
@@ -173,11 +173,11 @@ impl Kernel<CpuDevice<f32>> for FastKernel {
         _queue: &(),
         program: &RankProgram,
         tensors: &mut Workspace<CpuBuffer<f32>>,
-        chunk: u32,
+        step: u32,
     ) -> Result<(), Failure> {
         let mut scratch = Scratch::new();
-        for entry in &program.entries {
-            for head in program.heads_of(entry, chunk) {
+        for entry in program.entries_of(step) {
+            for head in program.heads_of(entry, step) {
                 for source in program.key_sources(entry, head) {
                     backward_head(&mut scratch, program, tensors, entry, head, &source)?;
                 }
@@ -207,9 +207,18 @@ fn forward_head(
         let count = rows.len();
         let q = matrix(q, q_at, rows.start, count);
         let mut out = matrix_mut(o, o_at, rows.start, count);
-        out.fill(0.0);
-        scratch.largest.fill(f32::NEG_INFINITY);
-        scratch.total.fill(0.0);
+        if entry.continues {
+            for row in 0..count {
+                // What earlier keys gave, as one more key: of weight exp(LSE) and value O.
+                let before = lse[lse_at.row(rows.start + row).start];
+                scratch.largest[row] = before;
+                scratch.total[row] = f32::from(u8::from(before > f32::NEG_INFINITY));
+            }
+        } else {
+            out.fill(0.0);
+            scratch.largest.fill(f32::NEG_INFINITY);
+            scratch.total.fill(0.0);
+        }
         for source in program.key_sources(entry, head) {
             let Source {
                 k, v, k_at, v_at, ..

@@ -166,6 +166,22 @@ impl<T: Float> Device for CpuDevice<T> {
         Ok(())
     }
 
+    fn clear(
+        &self,
+        _queue: &(),
+        program: &RankProgram,
+        tensors: &mut Workspace<Self::Buffer>,
+        parts: &[Part],
+    ) -> Result<(), Failure> {
+        for part in parts {
+            let data = tensors.get_mut(part.tensor).as_mut_slice();
+            for run in runs(program, part) {
+                data[run].fill(T::zero());
+            }
+        }
+        Ok(())
+    }
+
     fn copy(
         &self,
         _queue: &(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use libra_sched::{BackwardMode, PoolPlan, WorkerId, reverse};
+use libra_sched::{BackwardMode, HeadSplit, PoolPlan, WorkerId, reverse};
 use num_traits::Float;
 
 use super::{ChannelTransport, CpuBuffer, CpuDevice, mesh};
@@ -11,16 +11,24 @@ use crate::error::{ExecError, Failure};
 use crate::executor::{Executor, Trace};
 use crate::lower::lower_all;
 use crate::program::{RankProgram, Tensor};
-use crate::tensors::{PoolOutputs, PoolTensors};
+use crate::steps::StepPrograms;
+use crate::tensors::{PoolOutputs, PoolTensors, Share};
 
-/// A plan bound to worker threads.
+/// A plan, or programs of steps, bound to worker threads.
 #[derive(Debug)]
-pub struct CpuPool<'a, K> {
-    plan: &'a PoolPlan,
+pub struct CpuPool<K> {
     kernel: K,
     deadline: Duration,
     programs: Vec<RankProgram>,
+    /// What each worker holds.
+    shares: Vec<Share>,
+    heads: HeadSplit,
+    slots: usize,
+    seq_tokens: usize,
 }
+
+/// Longest wait unless another is asked for.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Results of a pool, and how it went.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,16 +54,35 @@ pub struct WorkerRun {
     pub left_elements: usize,
 }
 
-impl<'a, K> CpuPool<'a, K> {
+impl<K> CpuPool<K> {
     /// Lowers `plan` for every worker, with a deadline of a minute a wait.
     #[must_use]
-    pub fn new(plan: &'a PoolPlan, mode: BackwardMode, kernel: K) -> Self {
+    pub fn new(plan: &PoolPlan, mode: BackwardMode, kernel: K) -> Self {
         let programs = lower_all(plan, &reverse::derive(plan, mode));
+        let shares = programs.iter().map(|p| Share::of(plan, p.worker)).collect();
         Self {
-            plan,
             kernel,
-            deadline: Duration::from_secs(60),
+            deadline: DEADLINE,
             programs,
+            shares,
+            heads: plan.heads.clone(),
+            slots: plan.layout.slots() as usize,
+            seq_tokens: plan.layout.seq_tokens() as usize,
+        }
+    }
+
+    /// The programs of a method that is no plan, with a deadline of a minute a wait.
+    #[must_use]
+    pub fn of_steps(steps: StepPrograms, kernel: K) -> Self {
+        let (lengths, heads, programs, shares) = steps.into_parts();
+        Self {
+            kernel,
+            deadline: DEADLINE,
+            programs,
+            shares,
+            heads,
+            slots: lengths.sequences(),
+            seq_tokens: lengths.seq_tokens() as usize,
         }
     }
 
@@ -80,7 +107,7 @@ impl<'a, K> CpuPool<'a, K> {
         T: Float + Send + Sync,
         K: Kernel<CpuDevice<T>> + Copy + Sync,
     {
-        let ends: Vec<ChannelTransport<T>> = mesh(self.plan.layout.workers());
+        let ends: Vec<ChannelTransport<T>> = mesh(self.programs.len() as u32);
         self.run_over(inputs, ends)
     }
 
@@ -179,40 +206,33 @@ impl<'a, K> CpuPool<'a, K> {
         slots: &[Vec<T>],
     ) -> Vec<T> {
         let mut own = Vec::with_capacity(program.shape(tensor).elements());
-        for range in self.own_ranges(program, tensor) {
-            own.extend_from_slice(&slots[self.slot_of(program)][range]);
+        for (slot, range) in self.own_ranges(program, tensor) {
+            own.extend_from_slice(&slots[slot][range]);
         }
         own
     }
 
-    fn slot_of(&self, program: &RankProgram) -> usize {
-        self.plan.layout.place_of(program.worker).0 as usize
-    }
-
-    /// Elements of the slot's tensor that make up the worker's own, in order.
+    /// Slots, and elements of their tensor that make up the worker's own, in order.
     fn own_ranges(
         &self,
         program: &RankProgram,
         tensor: Tensor,
-    ) -> impl Iterator<Item = std::ops::Range<usize>> {
-        let layout = &self.plan.layout;
-        let (slot, rank, tensor_rank) = layout.place_of(program.worker);
+    ) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> {
+        let share = &self.shares[program.worker.index()];
         let shape = program.shape(tensor);
         let (heads, first) = match tensor {
             Tensor::K | Tensor::V | Tensor::DK | Tensor::DV => {
-                let own = layout.kv_heads_of(&self.plan.heads, tensor_rank);
-                (self.plan.heads.kv_heads(), own.start)
+                (self.heads.kv_heads(), share.kv_heads.start)
             }
-            _ => {
-                let own = layout.q_heads_of(&self.plan.heads, tensor_rank);
-                (self.plan.heads.q_heads(), own.start)
-            }
+            _ => (self.heads.q_heads(), share.q_heads.start),
         };
         let (row, offset) = (heads as usize * shape.width, first as usize * shape.width);
-        layout.held(slot, rank).flatten().map(move |token| {
+        let elements = move |token: u32| {
             let start = token as usize * row + offset;
             start..start + shape.stride()
-        })
+        };
+        let tokens = share.tokens.iter().cloned();
+        tokens.flat_map(move |(slot, tokens)| tokens.map(move |token| (slot, elements(token))))
     }
 
     fn collect<T: Float>(
@@ -221,7 +241,6 @@ impl<'a, K> CpuPool<'a, K> {
         finished: &Finished<T>,
         outputs: &mut PoolOutputs<T>,
     ) {
-        let slot = self.slot_of(program);
         let [o, d_q, d_k, d_v] = &finished.results;
         for (tensor, from, to) in [
             (Tensor::O, o, &mut outputs.o),
@@ -230,7 +249,7 @@ impl<'a, K> CpuPool<'a, K> {
             (Tensor::DV, d_v, &mut outputs.d_v),
         ] {
             let mut rest = from.as_ref().map_or(&[][..], CpuBuffer::as_slice);
-            for range in self.own_ranges(program, tensor) {
+            for (slot, range) in self.own_ranges(program, tensor) {
                 let (row, after) = rest.split_at(range.len());
                 to[slot][range].copy_from_slice(row);
                 rest = after;
@@ -239,13 +258,10 @@ impl<'a, K> CpuPool<'a, K> {
     }
 
     fn empty_outputs<T: Float>(&self) -> PoolOutputs<T> {
-        let heads = &self.plan.heads;
-        let (slots, tokens) = (
-            self.plan.layout.slots(),
-            self.plan.layout.seq_tokens() as usize,
-        );
+        let heads = &self.heads;
         let zeros = |heads: u32, width: u32| {
-            vec![vec![T::zero(); tokens * (heads * width) as usize]; slots as usize]
+            let elements = self.seq_tokens * (heads * width) as usize;
+            vec![vec![T::zero(); elements]; self.slots]
         };
         PoolOutputs {
             o: zeros(heads.q_heads(), heads.dim_v()),
@@ -255,10 +271,9 @@ impl<'a, K> CpuPool<'a, K> {
         }
     }
 
-    /// Inputs must have the plan's shape, and there must be one transport a worker.
+    /// Inputs must have the pool's shape, and there must be one transport a worker.
     fn check<T>(&self, inputs: &PoolTensors<T>, transports: usize) -> Result<(), ExecError> {
-        let heads = &self.plan.heads;
-        let tokens = self.plan.layout.seq_tokens() as usize;
+        let (heads, tokens) = (&self.heads, self.seq_tokens);
         let refuse = |failure: Failure| Err(failure.at(WorkerId(0), None));
         if transports != self.programs.len() {
             let workers = self.programs.len();
@@ -272,9 +287,9 @@ impl<'a, K> CpuPool<'a, K> {
             (Tensor::DO, &inputs.d_o, heads.q_heads(), heads.dim_v()),
         ] {
             let expected = tokens * heads as usize * width as usize;
-            let count = self.plan.layout.slots() as usize;
-            if slots.len() != count {
-                let text = format!("{} has {} slots, not {count}", tensor.name(), slots.len());
+            if slots.len() != self.slots {
+                let (found, count) = (slots.len(), self.slots);
+                let text = format!("{} has {found} slots, not {count}", tensor.name());
                 return refuse(Failure::Request(text));
             }
             if let Some(found) = slots.iter().map(Vec::len).find(|&len| len != expected) {

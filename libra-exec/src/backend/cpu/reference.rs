@@ -135,14 +135,14 @@ impl<T: Float> Kernel<CpuDevice<T>> for ReferenceKernel {
         _queue: &(),
         program: &RankProgram,
         tensors: &mut Workspace<CpuBuffer<T>>,
-        chunk: u32,
+        step: u32,
     ) -> Result<(), Failure> {
         let mut scores = Vec::new();
-        for entry in &program.entries {
+        for entry in program.entries_of(step) {
             let names = Names::of(entry);
             let mut o = lent(tensors, names.o)?;
             let mut lse = lent(tensors, names.lse)?;
-            for head in program.heads_of(entry, chunk) {
+            for head in program.heads_of(entry, step) {
                 let (o, lse) = (o.as_mut_slice(), lse.as_mut_slice());
                 forward_head(program, tensors, entry, head, &mut scores, o, lse);
             }
@@ -168,10 +168,10 @@ impl<T: Float> Kernel<CpuDevice<T>> for ReferenceKernel {
         _queue: &(),
         program: &RankProgram,
         tensors: &mut Workspace<CpuBuffer<T>>,
-        chunk: u32,
+        step: u32,
     ) -> Result<(), Failure> {
-        for entry in &program.entries {
-            for head in program.heads_of(entry, chunk) {
+        for entry in program.entries_of(step) {
+            for head in program.heads_of(entry, step) {
                 for source in program.key_sources(entry, head) {
                     self.backward_head(program, tensors, entry, head, &source)?;
                 }
@@ -205,7 +205,14 @@ fn forward_head<T: Float>(
     for row in 0..entry.rows as usize {
         let q = &q[q_at.row(row)];
         let out = &mut o[o_at.row(row)];
-        out.fill(T::zero());
+        let at = lse_at.row(row).start;
+        // What earlier keys gave, as one more key: of weight exp(LSE) and value O.
+        let mut largest = if entry.continues {
+            lse[at]
+        } else {
+            out.fill(T::zero());
+            T::neg_infinity()
+        };
         let keys = |source: &Source<'_, T>| {
             let keys = program.keys(entry, &source.source, row..row + 1);
             source.source.view.places(keys)
@@ -216,11 +223,16 @@ fn forward_head<T: Float>(
             scores.extend(keys(source).map(score));
         }
         if scores.is_empty() {
-            lse[lse_at.row(row).start] = T::neg_infinity();
+            lse[at] = largest;
             continue;
         }
-        let largest = scores.iter().copied().fold(T::neg_infinity(), T::max);
+        let before = largest;
+        largest = scores.iter().copied().fold(largest, T::max);
         let mut total = T::zero();
+        if before > T::neg_infinity() {
+            total = (before - largest).exp();
+            out.iter_mut().for_each(|value| *value = *value * total);
+        }
         let mut scores = scores.iter();
         for source in &sources {
             for (key, &score) in keys(source).zip(scores.by_ref()) {
@@ -232,7 +244,7 @@ fn forward_head<T: Float>(
         for value in out {
             *value = *value / total;
         }
-        lse[lse_at.row(row).start] = largest + total.ln();
+        lse[at] = largest + total.ln();
     }
 }
 

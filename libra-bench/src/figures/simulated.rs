@@ -24,7 +24,7 @@ pub(super) const BLOCKS: [[u32; 4]; 2] = [[2048, 4096, 8192, 16384], [4096, 8192
 
 /// Where messages decide.
 const LINKS: &str =
-    "nodes of 8 GPUs, 45 GB/s between them for each; the paper's larger nodes are not described";
+    "drawn lengths; how many GPUs the paper's nodes have, and what links them, is not published";
 
 /// Why ours and the paper's may differ.
 type Why = fn(&Published) -> &'static str;
@@ -39,7 +39,6 @@ fn made(
 ) -> Made {
     Made {
         figure,
-        title,
         points,
         drawn: Figure {
             id: format!("figure-{figure}"),
@@ -176,8 +175,7 @@ pub(super) fn core_attention(points: Vec<Point>) -> Made {
             "speedup over ulysses" | "less than wlb %" => {
                 "drawn lengths; 8 KV heads, of which the paper says nothing"
             }
-            "less than distca %" => LINKS,
-            _ => "drawn lengths; without overlap messages weigh more here than in the paper",
+            _ => LINKS,
         },
     )
 }

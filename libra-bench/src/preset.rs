@@ -1,17 +1,16 @@
-//! Presets, what a command line makes of them, and the command line that makes the same again.
+//! Presets, and what a command line makes of them.
+
+mod shapes;
+mod words;
 
 use clap::ValueEnum;
 use libra_sched::vrsp::{Elastic, GaOrder, Vrsp};
-use libra_sched::{
-    CostTable, ElementBytes, Error, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, Measured,
-    Placer, PlanConfig, Proxy, Slack, Speeds, Tiling, TokenLayout, Topology, WindowShape,
-};
-use serde_json::{Value, json};
+use libra_sched::{KvFetch, LayoutKind, Mask, Slack, Tiling};
+
+pub(crate) use shapes::Shapes;
+pub(crate) use words::command_line;
 
 use crate::cli::{ClusterArgs, Pack, Placement, PlanArgs, ProxyKind, Route, WorkloadArgs};
-use crate::failure::Failure;
-use crate::measured;
-use crate::units::format_count;
 
 /// Values for all flags, named by intent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -160,66 +159,6 @@ pub(crate) struct Settings {
     pub(crate) speeds: Option<String>,
 }
 
-/// The scheduler's shapes of a window, checked.
-#[derive(Clone, Debug)]
-pub(crate) struct Shapes {
-    /// DP, CP, P.
-    pub(crate) window: WindowShape,
-    /// Heads, shards, chunks.
-    pub(crate) heads: HeadSplit,
-    /// Home of every token of a pool of P.
-    pub(crate) layout: TokenLayout,
-    /// How tokens are laid out.
-    pub(crate) layout_kind: LayoutKind,
-    /// Mask, blocks, placer.
-    pub(crate) plan: PlanConfig,
-    /// Nodes.
-    pub(crate) topology: Topology,
-    /// What VRSP balances.
-    pub(crate) proxy: Proxy,
-    /// Who fills pools.
-    pub(crate) vrsp: Vrsp,
-    /// Measured times.
-    pub(crate) costs: Option<CostTable>,
-    /// Speeds of the workers of a pool of P.
-    pub(crate) speeds: Option<Speeds>,
-    /// How far pools may grow.
-    pub(crate) elastic: Elastic,
-    /// Which pools run side by side.
-    pub(crate) ga_order: GaOrder,
-    /// Pipeline stages.
-    pub(crate) pp: u32,
-}
-
-impl Shapes {
-    /// What was measured; speeds are those of the pool at hand.
-    pub(crate) fn measured<'a>(&'a self, speeds: Option<&'a Speeds>) -> Measured<'a> {
-        Measured {
-            costs: self.costs.as_ref(),
-            speeds,
-        }
-    }
-
-    /// Speeds of the workers of a pool of `slots` sequences: a merged pool runs where several of P
-    /// would, each with the same.
-    pub(crate) fn speeds_of(&self, slots: usize) -> Option<Speeds> {
-        let of_p = self.speeds.as_ref()?.as_slice();
-        let workers = slots * self.window.cp() as usize;
-        Some(Speeds::new(
-            of_p.iter().copied().cycle().take(workers).collect(),
-        ))
-    }
-
-    /// Home of every token of a pool of `slots` sequences.
-    pub(crate) fn layout_of(&self, slots: usize) -> Result<TokenLayout, Error> {
-        if slots == self.layout.slots() as usize {
-            return Ok(self.layout.clone());
-        }
-        let (tokens, cp) = (self.window.seq_tokens(), self.window.cp());
-        TokenLayout::new(self.layout_kind, slots as u32, tokens, cp)
-    }
-}
-
 impl Settings {
     /// The preset of `workload`, and what the command line says instead.
     pub(crate) fn new(workload: &WorkloadArgs, cluster: &ClusterArgs, plan: &PlanArgs) -> Self {
@@ -273,249 +212,12 @@ impl Settings {
             speeds: plan.speeds.clone(),
         }
     }
-
-    /// Checks what must go together, and reads what was measured.
-    pub(crate) fn shapes(&self) -> Result<Shapes, Failure> {
-        let window = WindowShape::new(self.tokens, self.gbs, self.dp, self.cp, self.pool_size)?;
-        let heads = HeadSplit::new(
-            self.q_heads,
-            self.kv_heads,
-            self.head_dim,
-            self.v_head_dim.unwrap_or(self.head_dim),
-            self.head_shards,
-            self.chunks,
-        )?;
-        if self.block_tokens == 0 {
-            let name = "block tokens";
-            return Err(Error::Zero { name }.into());
-        }
-        if self.pp == 0 {
-            return Err(Error::Zero { name: "PP" }.into());
-        }
-        if self.elastic != Elastic::OFF && self.vrsp != Vrsp::Certified {
-            let refused = Error::UnknownName {
-                what: "vrsp algorithm of elastic pools",
-                value: self.vrsp.to_string(),
-                legal: "certified",
-            };
-            return Err(refused.into());
-        }
-        let (slots, cp) = (window.pool_size(), window.cp());
-        let nodes = Topology::new(self.gpus_per_node)?;
-        let topology = self
-            .nodes_per_pod
-            .map_or(Ok(nodes), |pod| nodes.with_pods(pod))?;
-        Ok(Shapes {
-            layout_kind: self.layout,
-            layout: TokenLayout::new(self.layout, slots, window.seq_tokens(), cp)?,
-            window,
-            heads,
-            plan: PlanConfig {
-                mask: self.mask,
-                block_tokens: self.block_tokens,
-                tiling: self.tiles,
-                placer: match self.placement {
-                    Placement::Home => Placer::Home,
-                    Placement::Paper => Placer::Paper(self.slack),
-                    Placement::HeadShard => Placer::HeadShard,
-                    Placement::Export => Placer::Export(self.slack, topology),
-                },
-                kv_fetch: self.kv,
-                kv_route: match self.kv_route {
-                    Route::Direct => KvRoute::Direct,
-                    Route::Node => KvRoute::Node(topology),
-                },
-                bytes: ElementBytes::BF16,
-                max_recv_bytes: self.max_recv_bytes,
-            },
-            topology,
-            proxy: match self.proxy {
-                ProxyKind::Squares => Proxy::SumSquares,
-                ProxyKind::Pairs => Proxy::Pairs(self.mask),
-                ProxyKind::Sparse(sparse) if self.mask == Mask::Causal => Proxy::Sparse(sparse),
-                ProxyKind::Sparse(_) => {
-                    let refused = Error::Combination {
-                        what: "mask",
-                        value: self.mask.to_string(),
-                        with: "sparse attention as the proxy",
-                        legal: "causal",
-                    };
-                    return Err(refused.into());
-                }
-            },
-            vrsp: self.vrsp,
-            elastic: self.elastic,
-            ga_order: self.ga_order,
-            pp: self.pp,
-            costs: match &self.costs {
-                Some(path) => Some(measured::read_costs(path.as_ref())?),
-                None => None,
-            },
-            speeds: match &self.speeds {
-                Some(text) => Some(measured::read_speeds(text, window.workers())?),
-                None => None,
-            },
-        })
-    }
-
-    /// Sparse attention weighs sequences; `what` needs more than that.
-    pub(crate) fn refuse_sparse(&self, what: &'static str) -> Result<(), Error> {
-        match self.proxy {
-            ProxyKind::Squares | ProxyKind::Pairs => Ok(()),
-            ProxyKind::Sparse(sparse) => Err(Error::Combination {
-                what: "proxy",
-                value: sparse.to_string(),
-                with: what,
-                legal: "squares, pairs",
-            }),
-        }
-    }
-
-    /// Flags that differ from the preset's, as they are typed.
-    pub(crate) fn flags(&self) -> Vec<String> {
-        let mut flags = Vec::new();
-        if self.preset != Preset::default() {
-            flags.extend(["--preset".to_owned(), self.preset.name()]);
-        }
-        let mut preset = self.preset.settings();
-        if preset.placement == Placement::Export {
-            preset.head_shards = self.kv_heads;
-        }
-        for ((name, value), (_, default)) in self.values().into_iter().zip(preset.values()) {
-            if value != default {
-                flags.push(name.to_owned());
-                // A switch has no value.
-                flags.extend(value.filter(|value| !value.is_empty()));
-            }
-        }
-        flags
-    }
-
-    /// Every flag and its value; empty for a switch that is on.
-    fn values(&self) -> [(&'static str, Option<String>); 33] {
-        let count = |count: u64| Some(format_count(count));
-        let count32 = |count: u32| Some(format_count(count.into()));
-        [
-            ("--seed", Some(self.seed.to_string())),
-            ("--tokens", count(self.tokens)),
-            ("--gbs", count32(self.gbs)),
-            ("--pack", Some(self.pack.to_string())),
-            ("--fill-last", self.fill_last.then(String::new)),
-            ("--skip-windows", count(self.skip_windows)),
-            ("--dp", count32(self.dp)),
-            ("--cp", count32(self.cp)),
-            ("--pp", count32(self.pp)),
-            ("--gpus-per-node", count32(self.gpus_per_node)),
-            ("--nodes-per-pod", self.nodes_per_pod.and_then(count32)),
-            ("--max-recv-bytes", self.max_recv_bytes.map(format_count)),
-            ("-P", count32(self.pool_size)),
-            ("-H", count32(self.head_shards)),
-            ("-B", count32(self.block_tokens)),
-            ("-M", count32(self.chunks)),
-            ("--slack", Some(self.slack.to_string())),
-            ("--q-heads", count32(self.q_heads)),
-            ("--kv-heads", count32(self.kv_heads)),
-            ("--head-dim", count32(self.head_dim)),
-            ("--v-head-dim", self.v_head_dim.and_then(count32)),
-            ("--mask", Some(self.mask.to_string())),
-            ("--layout", Some(self.layout.to_string())),
-            ("--kv", Some(self.kv.to_string())),
-            ("--kv-route", Some(self.kv_route.to_string())),
-            ("--tiles", Some(self.tiles.to_string())),
-            ("--vrsp", Some(self.vrsp.to_string())),
-            ("--elastic", Some(self.elastic.to_string())),
-            ("--ga-order", Some(self.ga_order.to_string())),
-            ("--placement", Some(self.placement.to_string())),
-            ("--proxy", Some(self.proxy.to_string())),
-            ("--costs", self.costs.clone()),
-            ("--speeds", self.speeds.clone()),
-        ]
-    }
-
-    /// The settings in JSON, by the names of the report format.
-    pub(crate) fn json(&self) -> Value {
-        json!({
-            "preset": self.preset.name(),
-            "tokens": self.tokens,
-            "gbs": self.gbs,
-            "pack": self.pack.to_string(),
-            "fill_last": self.fill_last,
-            "skip_windows": self.skip_windows,
-            "dp": self.dp,
-            "cp": self.cp,
-            "pp": self.pp,
-            "gpus_per_node": self.gpus_per_node,
-            "nodes_per_pod": self.nodes_per_pod,
-            "max_recv_bytes": self.max_recv_bytes,
-            "pool_size": self.pool_size,
-            "head_shards": self.head_shards,
-            "block_tokens": self.block_tokens,
-            "chunks": self.chunks,
-            "slack": match self.slack {
-                Slack::UNBOUNDED => json!("inf"),
-                slack => json!(slack.ppm() as f64 / 1e6),
-            },
-            "q_heads": self.q_heads,
-            "kv_heads": self.kv_heads,
-            "head_dim": self.head_dim,
-            "v_head_dim": self.v_head_dim.unwrap_or(self.head_dim),
-            "mask": self.mask.to_string(),
-            "layout": self.layout.to_string(),
-            "kv": self.kv.to_string(),
-            "kv_route": self.kv_route.to_string(),
-            "tiles": self.tiles.to_string(),
-            "vrsp": self.vrsp.to_string(),
-            "elastic": self.elastic.most(),
-            "ga_order": self.ga_order.to_string(),
-            "placement": self.placement.to_string(),
-            "proxy": self.proxy.to_string(),
-            "costs": self.costs,
-            "speeds": self.speeds,
-        })
-    }
-
-    /// The settings in one line under 100 characters.
-    pub(crate) fn line(&self) -> String {
-        let count = |number: u64| format_count(number);
-        let width = match self.v_head_dim {
-            Some(v) => format!("{}/{v}", self.head_dim),
-            None => self.head_dim.to_string(),
-        };
-        format!(
-            "L={} GBS={} DP={} CP={}  P={} H={} B={} M={}  slack {}  heads {}/{}x{width} {}",
-            count(self.tokens),
-            self.gbs,
-            self.dp,
-            self.cp,
-            self.pool_size,
-            self.head_shards,
-            count(self.block_tokens.into()),
-            self.chunks,
-            self.slack,
-            self.q_heads,
-            self.kv_heads,
-            self.mask,
-        )
-    }
-}
-
-/// A command line that a shell reads as `words`.
-pub(crate) fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let words = words.into_iter().map(|word| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
-            word.to_owned()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::parse_count;
+    use crate::units::{format_count, parse_count};
 
     #[test]
     fn every_preset_is_a_legal_shape() {

@@ -50,6 +50,11 @@ const GROUPS: &[Group] = &[
         check: demo,
     },
     Group {
+        name: "figures",
+        what: "simulated figures and tables of the book",
+        check: figures,
+    },
+    Group {
         name: "report",
         what: "the page of reports in a browser",
         check: report,
@@ -275,6 +280,15 @@ fn has_table(shown: &str) -> bool {
             >= 2
     };
     shown.lines().filter(is_row).count() >= 2
+}
+
+/// Tests that simulate for a minute each are ignored elsewhere.
+fn figures(tree: &Tree) -> Outcome {
+    let tests = ["test", "-p", "libra-bench", "--test", "cli"];
+    run_picking(
+        cargo(tree, &tests).args(["--", "--ignored"]),
+        tells_of_a_failed_test,
+    )
 }
 
 /// Tests that need a browser are ignored elsewhere; it comes first, so that none is skipped.

@@ -178,7 +178,7 @@ pub(crate) struct PlanArgs {
 /// Which figures, and where to.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct FiguresArgs {
-    /// Directory for one .svg and one .csv a figure, made if need be
+    /// Directory for one .svg and one .csv a figure and cluster, made if need be
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) out: PathBuf,
     /// Only these figures [default: all]
@@ -190,6 +190,22 @@ pub(crate) struct FiguresArgs {
     /// Seed of drawn lengths and orders
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = count, help_heading = "Workload")]
     pub(crate) seed: u64,
+    /// What times are simulated on: h200, h200-nvl64, h100 or a cluster file in TOML
+    #[arg(
+        long,
+        value_name = "CLUSTER",
+        default_value = "h200-nvl64",
+        help_heading = "Cluster"
+    )]
+    pub(crate) cluster: String,
+    /// Likewise, once more for the figures that the size of nodes decides: 12, 15 and 16
+    #[arg(
+        long,
+        value_name = "CLUSTER",
+        default_value = "h200",
+        help_heading = "Cluster"
+    )]
+    pub(crate) beside: String,
     /// Simulate small sequences and windows: for tests
     #[arg(long, hide = true)]
     pub(crate) small: bool,

@@ -12,7 +12,7 @@ use crate::baseline::method::Method;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Simulate")]
 pub(crate) struct SimulateArgs {
-    /// The machines: h200, h100 or a cluster file in TOML
+    /// The machines: h200, h200-nvl64, h100 or a cluster file in TOML
     #[arg(long, value_name = "CLUSTER", default_value = "h200")]
     pub(crate) cluster: String,
     /// What is trained: qwen3-8b, qwen3-30b-a3b, qwen3-235b-a22b or a model file in TOML; instead of the cluster's model,

@@ -45,6 +45,7 @@ pub(crate) fn run(cli: &Cli) -> u8 {
         context.global.format = Format::Json;
     }
     let done = (context.check_outputs(other_output(&cli.command)))
+        .and_then(|()| trace(&cli.command).map_or(Ok(()), store::check_writable))
         .and_then(|()| planning_threads(context.global.threads))
         .and_then(|threads| threads.install(|| dispatch(&context, &cli.command)))
         .and_then(|(report, code)| {
@@ -117,6 +118,15 @@ fn other_output(command: &Command) -> Option<&'static str> {
     match command {
         Command::Corpus { .. } => Some("the picture of the histogram"),
         Command::Plan { .. } => Some("the directory of the plans"),
+        _ => None,
+    }
+}
+
+/// Where a command writes timelines.
+fn trace(command: &Command) -> Option<&Path> {
+    match command {
+        Command::Simulate { simulate, .. } => simulate.trace.as_deref(),
+        Command::Run { measure, .. } => measure.trace.as_deref(),
         _ => None,
     }
 }

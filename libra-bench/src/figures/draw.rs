@@ -32,22 +32,50 @@ impl Method {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     /// Number of the figure.
-    pub(super) figure: &'a str,
+    figure: &'a str,
     /// Which lengths.
-    pub(super) corpus: &'a str,
+    corpus: &'a str,
     /// What was measured.
-    pub(super) quantity: &'a str,
+    quantity: &'a str,
     /// Heading of the panel.
-    pub(super) title: &'a str,
+    title: &'a str,
     /// Settings or statistics, in order.
-    pub(super) ats: &'a [String],
+    ats: &'a [String],
     /// Who made it so, in order.
-    pub(super) methods: &'a [Method],
+    methods: &'a [Method],
     /// Ours.
-    pub(super) points: &'a [Point],
+    points: &'a [Point],
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// `quantity` of a figure's `points`, at `ats` by `methods`.
+    pub(super) fn new(
+        figure: &'a str,
+        quantity: &'a str,
+        points: &'a [Point],
+        methods: &'a [Method],
+        ats: &'a [String],
+    ) -> Self {
+        Self {
+            figure,
+            corpus: "",
+            quantity,
+            title: "",
+            ats,
+            methods,
+            points,
+        }
+    }
+
+    /// Those of one corpus, under a heading.
+    pub(super) fn of(self, corpus: &'a str, title: &'a str) -> Self {
+        Self {
+            corpus,
+            title,
+            ..self
+        }
+    }
+
     fn place(&self, at: &str) -> Option<f64> {
         self.ats
             .iter()
@@ -55,7 +83,7 @@ impl Subject<'_> {
             .map(|nth| nth as f64)
     }
 
-    fn ours(&self, method: &Method) -> impl Iterator<Item = &Point> {
+    fn ours(&self, method: &Method) -> impl Iterator<Item = &'a Point> {
         let name = method.name;
         self.points.iter().filter(move |point| {
             (point.corpus, point.method, point.quantity) == (self.corpus, name, self.quantity)

@@ -255,16 +255,8 @@ impl Corpus {
     ) -> Panel {
         let ats: Vec<String> = settings.iter().map(|setting| setting.at.clone()).collect();
         let methods: Vec<Method> = groupings.iter().map(|grouping| grouping.method()).collect();
-        let subject = Subject {
-            figure,
-            corpus: self.name,
-            quantity: QUANTITY,
-            title: self.label,
-            ats: &ats,
-            methods: &methods,
-            points,
-        };
-        subject.lines(x, "R - 1", true)
+        let subject = Subject::new(figure, QUANTITY, points, &methods, &ats);
+        subject.of(self.name, self.label).lines(x, "R - 1", true)
     }
 }
 

@@ -13,12 +13,24 @@ mod times;
 
 use crate::failure::Failure;
 use crate::plot;
+use crate::simulate::cluster::{Cluster, NodeSection};
 use times::{attention, training};
 
 pub(crate) use published::{Published, Relation, published};
 
 /// Measures and draws, calls back after each step; `None` where the user asked for an end.
-type Make = fn(Effort, &(dyn Fn() + Sync)) -> Result<Option<Made>, Failure>;
+type Make = fn(Effort, &Cluster, &(dyn Fn() + Sync)) -> Result<Option<Made>, Failure>;
+
+/// What a cluster has to do with a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Machines {
+    /// Nothing: it is of work, not of time.
+    Any,
+    /// Times are its own.
+    One,
+    /// Likewise, and how many GPUs a node has decides: a second cluster is measured beside it.
+    Two,
+}
 
 /// A figure that can be made.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +41,8 @@ pub(crate) struct Recipe {
     windows: u64,
     /// How often `step` is called over so many windows.
     steps: fn(u64) -> u64,
+    /// On what it is measured.
+    pub(crate) machines: Machines,
     make: Make,
 }
 
@@ -38,36 +52,42 @@ pub(crate) const RECIPES: [Recipe; 9] = [
         figure: "1",
         windows: 4,
         steps: training::scaling_steps,
+        machines: Machines::One,
         make: training::scaling,
     },
     Recipe {
         figure: "3",
         windows: 1,
         steps: training::jitter_steps,
+        machines: Machines::One,
         make: training::jitter,
     },
     Recipe {
         figure: "4",
         windows: 64,
         steps: |_| random_pools::STEPS,
+        machines: Machines::Any,
         make: random_pools::make,
     },
     Recipe {
         figure: "8",
         windows: 64,
         steps: |_| residual::STEPS,
+        machines: Machines::Any,
         make: residual::make,
     },
     Recipe {
         figure: "11",
         windows: 4,
         steps: training::end_to_end_steps,
+        machines: Machines::One,
         make: training::end_to_end,
     },
     Recipe {
         figure: "12",
         windows: 4,
         steps: attention::core_attention_steps,
+        machines: Machines::Two,
         make: attention::core_attention,
     },
     Recipe {
@@ -75,18 +95,21 @@ pub(crate) const RECIPES: [Recipe; 9] = [
         // The paper's iterations.
         windows: 15,
         steps: training::microbatches_steps,
+        machines: Machines::One,
         make: training::microbatches,
     },
     Recipe {
         figure: "15",
         windows: 4,
         steps: attention::pool_sizes_steps,
+        machines: Machines::Two,
         make: attention::pool_sizes,
     },
     Recipe {
         figure: "16",
         windows: 2,
         steps: attention::shards_and_blocks_steps,
+        machines: Machines::Two,
         make: attention::shards_and_blocks,
     },
 ];
@@ -137,18 +160,27 @@ impl Recipe {
         }
     }
 
-    /// How often `step` is called.
+    /// How often `step` is called for one cluster.
     pub(crate) fn steps(&self, effort: Effort) -> u64 {
         (self.steps)(effort.windows)
     }
 
-    /// Measures and draws; `None` where the user asked for an end.
+    /// Measures on `cluster` and draws; `None` where the user asked for an end.
     pub(crate) fn make(
         &self,
         effort: Effort,
+        cluster: &Cluster,
         step: &(dyn Fn() + Sync),
     ) -> Result<Option<Made>, Failure> {
-        (self.make)(effort, step)
+        let mut made = (self.make)(effort, cluster, step)?;
+        if let Some(made) = &mut made
+            && self.machines != Machines::Any
+        {
+            let NodeSection { gpus, .. } = cluster.file.node;
+            let words = format!(" ({}, nodes of {gpus})", cluster.file.name);
+            made.drawn.title.push_str(&words);
+        }
+        Ok(made)
     }
 }
 
@@ -172,8 +204,6 @@ pub(crate) struct Point {
 pub(crate) struct Made {
     /// Its number in the paper.
     pub(crate) figure: &'static str,
-    /// What it shows.
-    pub(crate) title: &'static str,
     /// Ours.
     pub(crate) points: Vec<Point>,
     /// Drawn, the paper's numbers among ours.
@@ -189,23 +219,28 @@ pub(crate) struct Comparison {
     pub(crate) paper: Published,
     /// Ours, if it was measured.
     pub(crate) ours: Option<f64>,
+    /// Ours on the second cluster, if it was measured there.
+    pub(crate) beside: Option<f64>,
     /// Why they may differ.
     pub(crate) why: &'static str,
 }
 
 impl Made {
-    /// All published numbers of the figure beside ours.
-    pub(crate) fn comparisons(&self) -> Vec<Comparison> {
+    /// All published numbers of the figure beside ours, and beside those of a second cluster.
+    pub(crate) fn comparisons(&self, beside: Option<&Self>) -> Vec<Comparison> {
         let compare = |paper: Published| Comparison {
-            ours: self
-                .points
-                .iter()
-                .find(|point| point.is(&paper))
-                .map(|point| point.value),
+            ours: self.value(&paper),
+            beside: beside.and_then(|made| made.value(&paper)),
             why: (self.why)(&paper),
             paper,
         };
         published(self.figure).map(compare).collect()
+    }
+
+    /// Ours of what the paper measured.
+    fn value(&self, paper: &Published) -> Option<f64> {
+        let mut points = self.points.iter();
+        Some(points.find(|point| point.is(paper))?.value)
     }
 
     /// All numbers in CSV, the paper's last.
@@ -263,12 +298,13 @@ mod tests {
             seed: 7,
             is_small: true,
         };
+        let cluster = Cluster::read("h200").expect("built in");
         for recipe in RECIPES {
             let calls = AtomicU64::new(0);
             let step = || {
                 calls.fetch_add(1, Ordering::Relaxed);
             };
-            let made = recipe.make(effort, &step).expect("legal");
+            let made = recipe.make(effort, &cluster, &step).expect("legal");
             assert_eq!(made.expect("not interrupted").figure, recipe.figure);
             let calls = calls.into_inner();
             assert_eq!(calls, recipe.steps(effort), "{}", recipe.figure);

@@ -29,7 +29,7 @@ pub(crate) enum Relation {
     /// To its last digit.
     #[serde(rename = "=")]
     Equal,
-    /// Rounded by the text.
+    /// Rounded by the text, or reckoned from others of it.
     #[serde(rename = "about")]
     About,
 }

@@ -4,6 +4,7 @@ use super::grouping::{CORPORA, Corpus, Grouping, QUANTITY, by_pool_size};
 use super::{Effort, Made, published};
 use crate::failure::Failure;
 use crate::plot::{Axes, Axis, Figure, Mark, Panel, Series, ecdf};
+use crate::simulate::cluster::Cluster;
 
 const SIZES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Sequences of a window; the paper's text names none for this figure, and 128 for figure 8.
@@ -16,7 +17,11 @@ const GROUPINGS: [Grouping; 3] = [Grouping::Estimate, Grouping::Arrival, Groupin
 pub(super) const STEPS: u64 = (CORPORA.len() * SIZES.len()) as u64;
 
 /// `None` where the user asked for an end.
-pub(super) fn make(effort: Effort, step: &(dyn Fn() + Sync)) -> Result<Option<Made>, Failure> {
+pub(super) fn make(
+    effort: Effort,
+    _: &Cluster,
+    step: &(dyn Fn() + Sync),
+) -> Result<Option<Made>, Failure> {
     let settings = by_pool_size(GBS, &SIZES);
     let mut points = Vec::new();
     for corpus in &CORPORA {
@@ -49,7 +54,6 @@ pub(super) fn make(effort: Effort, step: &(dyn Fn() + Sync)) -> Result<Option<Ma
     };
     Ok(Some(Made {
         figure: "4",
-        title: "pools in arrival and random order",
         points,
         drawn,
         why: |_| "drawn lengths, means of windows; the paper's is one corpus in one order",

@@ -4,6 +4,7 @@ use super::grouping::{CORPORA, Grouping, Setting, by_pool_size};
 use super::{Effort, Made};
 use crate::failure::Failure;
 use crate::plot::Figure;
+use crate::simulate::cluster::Cluster;
 
 const SIZES: [usize; 6] = [2, 4, 8, 16, 32, 64];
 const GBS: u32 = 128;
@@ -24,7 +25,11 @@ const GROUPINGS: [Grouping; 8] = [
 pub(super) const STEPS: u64 = (CORPORA.len() * (SIZES.len() + WINDOW_SIZES.len())) as u64;
 
 /// `None` where the user asked for an end.
-pub(super) fn make(effort: Effort, step: &(dyn Fn() + Sync)) -> Result<Option<Made>, Failure> {
+pub(super) fn make(
+    effort: Effort,
+    _: &Cluster,
+    step: &(dyn Fn() + Sync),
+) -> Result<Option<Made>, Failure> {
     let by_size = by_pool_size(GBS, &SIZES);
     let by_gbs = WINDOW_SIZES.map(|gbs| Setting {
         at: format!("GBS={gbs}"),
@@ -58,7 +63,6 @@ pub(super) fn make(effort: Effort, step: &(dyn Fn() + Sync)) -> Result<Option<Ma
     };
     Ok(Some(Made {
         figure: "8",
-        title: "what remains between pools",
         points,
         drawn,
         why: |paper| match paper.method.as_str() {

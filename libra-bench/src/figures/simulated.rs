@@ -24,7 +24,7 @@ pub(super) const BLOCKS: [[u32; 4]; 2] = [[2048, 4096, 8192, 16384], [4096, 8192
 
 /// Where messages decide.
 const LINKS: &str =
-    "nodes of 8 GPUs, 45 GB/s between them for each; the paper's larger nodes are not described";
+    "drawn lengths; how many GPUs the paper's nodes have, and what links them, is not published";
 
 /// Why ours and the paper's may differ.
 type Why = fn(&Published) -> &'static str;
@@ -39,7 +39,6 @@ fn made(
 ) -> Made {
     Made {
         figure,
-        title,
         points,
         drawn: Figure {
             id: format!("figure-{figure}"),
@@ -61,16 +60,10 @@ fn by_corpus(draw: impl Fn(usize, &'static str, &'static str) -> Panel) -> Vec<P
 /// Figures 1 and 13: `speedup over DP=1` at `DP=n`.
 pub(super) fn scaling(points: Vec<Point>) -> Made {
     let ats = REPLICAS.map(|replicas| format!("DP={replicas}"));
+    let methods = [ULYSSES, PAPER, LIBRA];
+    let subject = Subject::new("1", "speedup over DP=1", &points, &methods, &ats);
     let panels = by_corpus(|_, corpus, title| {
-        let subject = Subject {
-            figure: "1",
-            corpus,
-            quantity: "speedup over DP=1",
-            title,
-            ats: &ats,
-            methods: &[ULYSSES, PAPER, LIBRA],
-            points: &points,
-        };
+        let subject = subject.of(corpus, title);
         subject.lines("DP, replicas", "times as fast as DP 1", false)
     });
     let description = "Speed over one replica, by replicas: without balance the heaviest replica holds all others up.";
@@ -117,16 +110,10 @@ pub(super) fn jitter(spreads_percent: &[f64]) -> Made {
 /// Figure 11: `speedup over ulysses` at `64 GPUs` and so on, by model and corpus.
 pub(super) fn end_to_end(points: Vec<Point>, settings: &[&'static str], gpus: &[u32]) -> Made {
     let ats: Vec<String> = gpus.iter().map(|gpus| format!("{gpus} GPUs")).collect();
+    let methods = [ULYSSES, WLB, PAPER, LIBRA];
+    let subject = Subject::new("11", "speedup over ulysses", &points, &methods, &ats);
     let panel = |&corpus: &&'static str| {
-        let subject = Subject {
-            figure: "11",
-            corpus,
-            quantity: "speedup over ulysses",
-            title: corpus,
-            ats: &ats,
-            methods: &[ULYSSES, WLB, PAPER, LIBRA],
-            points: &points,
-        };
+        let subject = subject.of(corpus, corpus);
         subject.lines("cluster", "times as fast as Ulysses", false)
     };
     let panels = settings.iter().map(panel).collect();
@@ -150,16 +137,11 @@ pub(super) fn end_to_end(points: Vec<Point>, settings: &[&'static str], gpus: &[
 /// Figure 12: `straggler over ulysses mean`, `mean` and `worst`.
 pub(super) fn core_attention(points: Vec<Point>) -> Made {
     let ats = ["mean", "worst"].map(str::to_owned);
+    let methods = [ULYSSES, WLB, DISTCA, TAP, TAP_VRSP, PAPER, LIBRA];
+    let quantity = "straggler over ulysses mean";
+    let subject = Subject::new("12", quantity, &points, &methods, &ats);
     let panels = by_corpus(|_, corpus, title| {
-        let subject = Subject {
-            figure: "12",
-            corpus,
-            quantity: "straggler over ulysses mean",
-            title,
-            ats: &ats,
-            methods: &[ULYSSES, WLB, DISTCA, TAP, TAP_VRSP, PAPER, LIBRA],
-            points: &points,
-        };
+        let subject = subject.of(corpus, title);
         subject.bars("slowest worker, Ulysses' mean = 1")
     });
     let mut points = points;
@@ -176,8 +158,7 @@ pub(super) fn core_attention(points: Vec<Point>) -> Made {
             "speedup over ulysses" | "less than wlb %" => {
                 "drawn lengths; 8 KV heads, of which the paper says nothing"
             }
-            "less than distca %" => LINKS,
-            _ => "drawn lengths; without overlap messages weigh more here than in the paper",
+            _ => LINKS,
         },
     )
 }
@@ -258,23 +239,17 @@ pub(super) fn microbatches(times: &[[Vec<f64>; 2]; 2]) -> Made {
 /// Figure 15: `computation over ulysses` and `communication over ulysses` at `P=n`.
 pub(super) fn pool_sizes(points: Vec<Point>, sizes: &[u32]) -> Made {
     let ats: Vec<String> = sizes.iter().map(|size| format!("P={size}")).collect();
+    let methods = [TAP, TAP_VRSP, PAPER, LIBRA];
     let mut panels = Vec::new();
     for (quantity, what) in [
         ("computation over ulysses", "computation"),
         ("communication over ulysses", "all but computation"),
         ("straggler over ulysses", "both"),
     ] {
+        let subject = Subject::new("15", quantity, &points, &methods, &ats);
         panels.extend(by_corpus(|_, corpus, title| {
             let title = format!("{title}: {what}");
-            let subject = Subject {
-                figure: "15",
-                corpus,
-                quantity,
-                title: &title,
-                ats: &ats,
-                methods: &[TAP, TAP_VRSP, PAPER, LIBRA],
-                points: &points,
-            };
+            let subject = subject.of(corpus, &title);
             subject.lines("P, sequences of a pool", "Ulysses' mean = 1", false)
         }));
     }
@@ -296,16 +271,10 @@ pub(super) fn shards_and_blocks(points: Vec<Point>) -> Made {
                 .flat_map(|&shards| blocks.map(|block| grid_at(shards, block))),
         );
     }
+    let methods = [TAP_VRSP];
+    let subject = Subject::new("16", "speedup over ulysses", &points, &methods, &ats);
     let panels = by_corpus(|nth, corpus, title| {
-        let subject = Subject {
-            figure: "16",
-            corpus,
-            quantity: "speedup over ulysses",
-            title,
-            ats: &ats,
-            methods: &[TAP_VRSP],
-            points: &points,
-        };
+        let subject = subject.of(corpus, title);
         subject.grid(&TAP_VRSP, &SHARDS, &BLOCKS[nth])
     });
     let description = "Speed over Ulysses by head shards and block size, without overlap: diagonals have as many tiles.";

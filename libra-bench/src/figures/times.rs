@@ -27,10 +27,11 @@ struct Setup {
 }
 
 impl Setup {
-    /// The paper's window of `corpus`, with attention alone.
-    fn new(corpus: &Corpus, effort: Effort) -> Result<Self, Failure> {
+    /// The paper's window of `corpus` on `cluster`, with attention alone.
+    fn new(corpus: &Corpus, effort: Effort, cluster: &Cluster) -> Result<Self, Failure> {
         let mut settings = Settings {
             seed: effort.seed,
+            gpus_per_node: cluster.file.node.gpus,
             // Whole documents: cut ones would end the longest, and the windows' tails would be lighter than the paper's.
             pack: Pack::BestFit,
             ..corpus.preset.settings()
@@ -40,7 +41,7 @@ impl Setup {
         Ok(Self {
             source: Source::drawn(corpus.distribution()),
             settings,
-            cluster: Cluster::read("h200")?,
+            cluster: cluster.clone(),
         })
     }
 

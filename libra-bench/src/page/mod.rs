@@ -6,10 +6,12 @@
 
 mod balance;
 mod certificates;
+mod curves;
 mod document;
 mod inputs;
 mod parts;
 mod pool_sizes;
+mod pool_times;
 mod published;
 mod stragglers;
 mod style;

@@ -1,13 +1,12 @@
-//! What larger pools give and cost: imbalance and the busiest port over P, from sweeps.
-
-use std::collections::BTreeMap;
+//! What larger pools give and cost: imbalance and the busiest port over P from sweeps, times from simulations.
 
 use serde_json::Value;
 
+use super::curves::Curves;
 use super::document::cell;
 use super::parts::{Grid, excess, figures};
-use super::{Document, Section};
-use crate::plot::{Axes, Axis, Figure, Mark, Panel, Series, value_text};
+use super::{Document, Section, pool_times};
+use crate::plot::{Figure, value_text};
 
 /// Settings that tell one curve from another.
 const SETTINGS: [(&str, &str); 11] = [
@@ -23,12 +22,6 @@ const SETTINGS: [(&str, &str); 11] = [
     ("cp", "CP"),
     ("tokens", "L"),
 ];
-/// Curves that are told apart.
-const CURVES_MAX: usize = crate::plot::COLOURS;
-
-/// P, imbalance and time of the busiest port in ms.
-type Place = (u64, f64, f64);
-
 pub(super) fn section(documents: &[Document]) -> Section {
     let draw = |(nth, document): (usize, &Document)| {
         document
@@ -36,12 +29,16 @@ pub(super) fn section(documents: &[Document]) -> Section {
             .then(|| draw(nth, document))
             .flatten()
     };
-    let drawn: Vec<_> = documents.iter().enumerate().filter_map(draw).collect();
+    let mut drawn: Vec<_> = documents.iter().enumerate().filter_map(draw).collect();
+    drawn.extend(pool_times::draw(documents));
     Section {
         id: "pool-sizes",
         title: "Pool sizes",
         content: if drawn.is_empty() {
-            Err("what larger pools give and cost: `sweep --over P=2,4,8,16 --format json`")
+            Err(
+                "what larger pools give and cost: `sweep --over P=2,4,8,16 --format json`; in time: `simulate --format json` \
+                 with one P and with others",
+            )
         } else {
             Ok(figures(
                 drawn.iter().map(|(drawn, grid)| (drawn, Some(grid))),
@@ -52,83 +49,39 @@ pub(super) fn section(documents: &[Document]) -> Section {
 
 fn draw(nth: usize, document: &Document) -> Option<(Figure, Grid)> {
     let curves = curves(document.cases());
-    let mut sizes: Vec<u64> = curves.values().flatten().map(|&(size, ..)| size).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    if sizes.len() < 2 {
+    if curves.sizes().len() < 2 {
         return None;
     }
     let mut grid = Grid::new(
         format!("{}: means over windows and pools", document.name),
         &["P", "settings", "slowest worker, R - 1", "busiest port, ms"],
     );
-    for (name, places) in &curves {
-        for (size, imbalance, port) in places {
-            grid.rows.push(vec![
-                size.to_string(),
-                name.clone(),
-                excess(*imbalance),
-                value_text(*port),
-            ]);
-        }
+    for (size, name, &[imbalance, port]) in curves.places() {
+        grid.rows.push(vec![
+            size.to_string(),
+            name.to_owned(),
+            excess(imbalance),
+            value_text(port),
+        ]);
     }
-    let series = |value: fn(&Place) -> f64| -> Vec<Series> {
-        let series = |(colour, (name, places)): (usize, (&String, &Vec<Place>))| Series {
-            name: name.clone(),
-            colour,
-            mark: Mark::Line,
-            points: (places.iter())
-                .filter_map(|place| {
-                    Some((
-                        sizes.iter().position(|&size| size == place.0)? as f64,
-                        value(place),
-                    ))
-                })
-                .collect(),
-        };
-        curves
-            .iter()
-            .take(CURVES_MAX)
-            .enumerate()
-            .map(series)
-            .collect()
-    };
-    let panel = |title: &str, label: &str, value: fn(&Place) -> f64| {
-        let series = series(value);
-        let values = series
-            .iter()
-            .flat_map(|series| &series.points)
-            .map(|&(_, y)| y);
-        Panel::Axes(Axes {
-            title: title.to_owned(),
-            x: Axis::names("P, sequences of a pool", &sizes),
-            y: Axis::linear(label, values),
-            series,
-        })
-    };
-    let left_out = curves.len().saturating_sub(CURVES_MAX);
     let drawn = Figure {
         id: format!("pool-sizes-{nth}"),
         title: format!("What larger pools give and cost: {}", document.name),
         description: format!(
             "Larger pools are more even and move more. Left the work of the slowest worker over the mean, less 1, pools and \
              workers together; right the time of the busiest port.{}",
-            if left_out > 0 {
-                format!(" {left_out} more curves are in the table alone.")
-            } else {
-                String::new()
-            }
+            curves.left_out()
         ),
         panels: vec![
-            panel("slowest worker over mean, less 1", "R - 1", |place| place.1),
-            panel("busiest port of a layer forward", "ms", |place| place.2),
+            curves.panel("slowest worker over mean, less 1", "R - 1", 0),
+            curves.panel("busiest port of a layer forward", "ms", 1),
         ],
     };
     Some((drawn, grid))
 }
 
-/// By what tells cases apart beside P.
-fn curves(cases: &[Value]) -> BTreeMap<String, Vec<Place>> {
+/// Imbalance and time of the busiest port in ms, by what tells cases apart beside P.
+fn curves(cases: &[Value]) -> Curves<2> {
     let differs = |field: &str| {
         cases
             .windows(2)
@@ -138,20 +91,17 @@ fn curves(cases: &[Value]) -> BTreeMap<String, Vec<Place>> {
         .iter()
         .filter(|(field, _)| differs(field))
         .collect();
-    let mut curves: BTreeMap<String, Vec<Place>> = BTreeMap::new();
+    let mut curves = Curves::default();
     for case in cases {
-        let place = (|| {
+        let place = || {
             let (pools, workers) = (
                 case["inter_excess_mean"].as_f64()?,
                 case["intra_excess_mean"].as_f64()?,
             );
             let port = case["busiest_port_us_mean"].as_f64()? / 1e3;
-            Some((
-                case["pool_size"].as_u64()?,
-                (1.0 + pools) * (1.0 + workers) - 1.0,
-                port,
-            ))
-        })();
+            let imbalance = (1.0 + pools) * (1.0 + workers) - 1.0;
+            Some((case["pool_size"].as_u64()?, [imbalance, port]))
+        };
         let name: Vec<String> = telling
             .iter()
             .map(|(field, name)| format!("{name} {}", cell(&case[*field])))
@@ -161,10 +111,9 @@ fn curves(cases: &[Value]) -> BTreeMap<String, Vec<Place>> {
         } else {
             name.join(", ")
         };
-        curves.entry(name).or_default().extend(place);
-    }
-    for places in curves.values_mut() {
-        places.sort_by_key(|&(size, ..)| size);
+        if let Some((size, values)) = place() {
+            curves.add(name, size, values);
+        }
     }
     curves
 }

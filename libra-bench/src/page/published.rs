@@ -31,6 +31,7 @@ fn grid(document: &Document) -> Grid {
         "quantity",
         "paper",
         "ours",
+        "beside",
         "why they may differ",
     ];
     let mut grid = Grid::new(format!("{}: published numbers", document.name), &heads);
@@ -39,7 +40,8 @@ fn grid(document: &Document) -> Grid {
             .map(|field| cell(&case[field]))
             .into();
         row.extend(
-            ["paper", "ours"].map(|field| case[field].as_f64().map_or("-".to_owned(), value_text)),
+            ["paper", "ours", "beside"]
+                .map(|field| case[field].as_f64().map_or("-".to_owned(), value_text)),
         );
         row.push(cell(&case["why"]));
         grid.rows.push(row);

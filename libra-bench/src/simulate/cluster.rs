@@ -11,8 +11,9 @@ use super::cluster_error::ClusterError;
 use super::kernel::{Kernel, KernelTable};
 
 /// Clusters by name.
-pub(crate) const PROFILES: [(&str, &str); 2] = [
+pub(crate) const PROFILES: [(&str, &str); 3] = [
     ("h200", include_str!("../../profiles/h200.toml")),
+    ("h200-nvl64", include_str!("../../profiles/h200-nvl64.toml")),
     ("h100", include_str!("../../profiles/h100.toml")),
 ];
 

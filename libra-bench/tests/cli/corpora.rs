@@ -169,8 +169,8 @@ fn a_histogram_of_shares_sums_to_one_and_is_drawn() {
         .as_array()
         .expect("a list")
         .clone();
-    // Ground, three in the legend, and three bars a bucket.
-    assert_eq!(svg.matches("<rect ").count(), 4 + 3 * buckets.len());
+    // Ground, frame, three in the legend, and three bars a bucket.
+    assert_eq!(svg.matches("<rect ").count(), 5 + 3 * buckets.len());
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
     for share in ["sample_share", "token_share", "work_share"] {
         let sum: f64 = buckets

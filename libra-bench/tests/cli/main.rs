@@ -1,5 +1,6 @@
 //! The built program: what it prints, what it writes and how it ends.
 
+mod book;
 mod compare;
 mod conduct;
 mod corpora;

@@ -73,6 +73,51 @@ fn sections_are_there_when_their_data_is_and_are_named_when_not() {
 }
 
 #[test]
+fn simulations_that_differ_in_their_pool_size_alone_become_curves() {
+    let simulate = |flags: &str| {
+        let line = format!("simulate linux-6.1 --preset tiny --windows 1 {flags} --format json");
+        stdout(&line)
+    };
+    let texts = ["-P 1", "-P 2", "-P 4", "-P 4 --seed 8"].map(simulate);
+    let names = ["1.json", "2.json", "4.json", "other.json"];
+    let files: Vec<(&str, &str)> = names
+        .into_iter()
+        .zip(texts.iter().map(String::as_str))
+        .collect();
+    let title = "What larger pools give and cost in time: 1.json, 2.json, 4.json";
+    let (_, joined) = page(&files);
+    assert!(joined.contains(title) && !joined.contains("4.json, other.json"));
+    // Three methods at three sizes, in each of four pictures.
+    for panel in ["attention of a layer forward", "whole step"] {
+        let picture = joined.split(&format!("{title}: {panel}</title>")).nth(1);
+        let picture = picture.and_then(|rest| rest.split("</svg>").next());
+        let picture = picture.expect(panel);
+        for method in ["ulysses", "paper", "libra"] {
+            assert_eq!(
+                picture.matches(&format!("<title>{method}, ")).count(),
+                3,
+                "{panel}"
+            );
+        }
+    }
+    let rows = texts.iter().take(3).flat_map(|text| {
+        let document: Value = serde_json::from_str(text).expect("JSON");
+        let size = document["config"]["pool_size"].to_string();
+        let cases = document["cases"].as_array().expect("a list").clone();
+        let row = move |case: &Value| {
+            let method = case["method"].as_str().expect("text");
+            format!("<th scope=\"row\">{size}</th><td>{method}</td>")
+        };
+        cases.iter().map(row).collect::<Vec<_>>()
+    });
+    for row in rows {
+        assert_eq!(joined.matches(&row).count(), 1, "{row}");
+    }
+    let (_, alone) = page(&files[2..]);
+    assert!(alone.contains("<dt>Pool sizes</dt>"));
+}
+
+#[test]
 fn ids_of_a_page_are_unique() {
     let text = plan();
     let (_, page) = page(&[("a.json", &text), ("b.json", &text)]);

@@ -168,7 +168,7 @@ fn what_cannot_be_simulated_is_refused() {
         (
             "--cluster h300",
             3,
-            "h300: neither a file nor a built-in cluster; legal are h200, h100",
+            "h300: neither a file nor a built-in cluster; legal are h200, h200-nvl64, h100",
         ),
         (
             "--model gpt-1",

@@ -89,3 +89,21 @@ fn a_trace_of_a_run_has_the_bytes_of_its_report() {
         }
     }
 }
+
+#[test]
+fn a_trace_that_cannot_be_written_is_refused_before_anything_is_done() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::create_dir(folder.path().join("made")).expect("made");
+    for command in ["simulate", "run"] {
+        for (file, why) in [
+            ("no/trace.json", "No such file or directory (os error 2)"),
+            ("made", "it is a directory"),
+        ] {
+            // Lengths are read first of all, and these are not there.
+            let words = [command, "nowhere.txt", "--preset", "tiny", "--trace", file];
+            let done = run_at(folder.path(), &words);
+            let message = format!("error: {file}: cannot be written: {why}\n");
+            assert_eq!((done.code, done.stderr), (3, message), "{command}");
+        }
+    }
+}

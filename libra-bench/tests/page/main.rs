@@ -52,7 +52,12 @@ fn page() -> &'static Path {
             "simulate --dist calibrated-256k --gbs 8 --dp 8 --trace trace.json --format json",
             Some("simulate.json"),
         );
-        let all = "demo.json plan.json sweep.json figures.json simulate.json trace.json";
+        for size in ["2", "4"] {
+            let line =
+                format!("simulate --dist calibrated-256k --gbs 8 --dp 8 -P {size} --format json");
+            run(&line, Some(&format!("simulate-{size}.json")));
+        }
+        let all = "demo.json plan.json sweep.json figures.json simulate.json simulate-2.json simulate-4.json trace.json";
         run(&format!("report {all} -o page.html"), None);
         at.join("page.html")
     })

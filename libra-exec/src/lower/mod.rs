@@ -22,6 +22,16 @@ use crate::program::{Computes, RankProgram, Tensor, TensorShape};
 /// If the plan breaks its own rules (see [`libra_sched::verify::check`]) or `worker` is not in it.
 #[must_use]
 pub fn lower(plan: &PoolPlan, backward: &BackwardPlan, worker: WorkerId) -> RankProgram {
+    lower_one(plan, backward, worker, PlanId::of(plan))
+}
+
+/// `lower` of a plan whose id is known: it is a digest of the whole plan, the same for every worker.
+fn lower_one(
+    plan: &PoolPlan,
+    backward: &BackwardPlan,
+    worker: WorkerId,
+    plan_id: PlanId,
+) -> RankProgram {
     assert!(
         worker.0 < plan.layout.workers(),
         "{worker} of {}",
@@ -38,7 +48,7 @@ pub fn lower(plan: &PoolPlan, backward: &BackwardPlan, worker: WorkerId) -> Rank
     RankProgram {
         worker,
         workers: plan.layout.workers(),
-        plan_id: PlanId::of(plan),
+        plan_id,
         heads: plan.heads.clone(),
         mask: plan.mask,
         mode: backward.mode,
@@ -57,8 +67,9 @@ pub fn lower(plan: &PoolPlan, backward: &BackwardPlan, worker: WorkerId) -> Rank
 /// Programs of every worker of `plan`.
 #[must_use]
 pub fn lower_all(plan: &PoolPlan, backward: &BackwardPlan) -> Vec<RankProgram> {
+    let plan_id = PlanId::of(plan);
     (0..plan.layout.workers())
-        .map(|w| lower(plan, backward, WorkerId(w)))
+        .map(|w| lower_one(plan, backward, WorkerId(w), plan_id))
         .collect()
 }
 

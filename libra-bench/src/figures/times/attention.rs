@@ -7,6 +7,7 @@ use crate::figures::draw::grid_at;
 use crate::figures::grouping::{CORPORA, Corpus};
 use crate::figures::simulated::{self, BLOCKS, SHARDS};
 use crate::figures::{Effort, Made};
+use crate::simulate::cluster::Cluster;
 use crate::simulate::step::MethodTimes;
 
 /// Query heads of the paper's synthetic attention.
@@ -33,8 +34,13 @@ const BY_METHOD: [Method; 7] = [
 const BY_SIZE: [Method; 4] = [Method::Tap, Method::TapVrsp, Method::Paper, Method::Libra];
 
 /// Attention of `replicas` replicas without a model.
-fn setup(corpus: &Corpus, replicas: u32, effort: Effort) -> Result<Setup, Failure> {
-    let mut setup = Setup::new(corpus, effort)?;
+fn setup(
+    corpus: &Corpus,
+    replicas: u32,
+    effort: Effort,
+    cluster: &Cluster,
+) -> Result<Setup, Failure> {
+    let mut setup = Setup::new(corpus, effort, cluster)?;
     setup.settings.dp = replicas;
     setup.settings.q_heads = QUERY_HEADS;
     setup.settings.kv_heads = KV_HEADS;
@@ -51,11 +57,12 @@ pub(in crate::figures) fn core_attention_steps(windows: u64) -> u64 {
 /// Figure 12; `None` where the user asked for an end.
 pub(in crate::figures) fn core_attention(
     effort: Effort,
+    cluster: &Cluster,
     step: &(dyn Fn() + Sync),
 ) -> Result<Option<Made>, Failure> {
     let mut points = Vec::new();
     for (corpus, replicas) in CORPORA.iter().zip(REPLICAS) {
-        let setup = setup(corpus, replicas, effort)?;
+        let setup = setup(corpus, replicas, effort, cluster)?;
         let Some(times) = setup.run(&BY_METHOD, effort, step)? else {
             return Ok(None);
         };
@@ -95,11 +102,12 @@ pub(in crate::figures) fn pool_sizes_steps(windows: u64) -> u64 {
 /// Figure 15; `None` where the user asked for an end.
 pub(in crate::figures) fn pool_sizes(
     effort: Effort,
+    cluster: &Cluster,
     step: &(dyn Fn() + Sync),
 ) -> Result<Option<Made>, Failure> {
     let mut points = Vec::new();
     for (corpus, replicas) in CORPORA.iter().zip(REPLICAS) {
-        let mut setup = setup(corpus, replicas, effort)?;
+        let mut setup = setup(corpus, replicas, effort, cluster)?;
         let Some(ulysses) = setup.run(&[Method::Ulysses], effort, step)? else {
             return Ok(None);
         };
@@ -133,11 +141,12 @@ pub(in crate::figures) fn shards_and_blocks_steps(windows: u64) -> u64 {
 /// Figure 16; `None` where the user asked for an end.
 pub(in crate::figures) fn shards_and_blocks(
     effort: Effort,
+    cluster: &Cluster,
     step: &(dyn Fn() + Sync),
 ) -> Result<Option<Made>, Failure> {
     let mut points = Vec::new();
     for (nth, corpus) in CORPORA.iter().enumerate() {
-        let mut setup = setup(corpus, GRID_REPLICAS[nth], effort)?;
+        let mut setup = setup(corpus, GRID_REPLICAS[nth], effort, cluster)?;
         setup.settings.kv_heads = GRID_KV_HEADS[nth];
         setup.settings.pool_size = GRID_REPLICAS[nth];
         let Some(ulysses) = setup.run(&[Method::Ulysses], effort, step)? else {

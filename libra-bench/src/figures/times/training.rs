@@ -23,13 +23,14 @@ pub(in crate::figures) fn scaling_steps(windows: u64) -> u64 {
 /// Figures 1 and 13; `None` where the user asked for an end.
 pub(in crate::figures) fn scaling(
     effort: Effort,
+    cluster: &Cluster,
     step: &(dyn Fn() + Sync),
 ) -> Result<Option<Made>, Failure> {
     let mut points = Vec::new();
     for corpus in &CORPORA {
         let mut alone_ms = Vec::new();
         for replicas in REPLICAS {
-            let mut setup = Setup::new(corpus, effort)?.of_model(MOE_30B)?;
+            let mut setup = Setup::new(corpus, effort, cluster)?.of_model(MOE_30B)?;
             setup.settings.dp = replicas;
             setup.settings.pool_size = setup.settings.pool_size.min(replicas);
             if effort.is_small {
@@ -68,9 +69,9 @@ pub(in crate::figures) fn jitter_steps(_: u64) -> u64 {
 /// Figure 3; `None` where the user asked for an end.
 pub(in crate::figures) fn jitter(
     _: Effort,
+    cluster: &Cluster,
     step: &(dyn Fn() + Sync),
 ) -> Result<Option<Made>, Failure> {
-    let cluster = Cluster::read("h200")?;
     let spread = |step| spread_percent(&cluster.file.jitter, step);
     let spreads: Vec<f64> = (0..STEPS).map(spread).collect();
     step();
@@ -107,13 +108,14 @@ pub(in crate::figures) fn end_to_end_steps(windows: u64) -> u64 {
 /// Figure 11; `None` where the user asked for an end.
 pub(in crate::figures) fn end_to_end(
     effort: Effort,
+    cluster: &Cluster,
     step: &(dyn Fn() + Sync),
 ) -> Result<Option<Made>, Failure> {
     let mut points = Vec::new();
     for (name, model, corpus) in TRAINED {
         let (cp, pp, most) = TRAINED_AT[corpus];
         for gpus in CLUSTERS {
-            let mut setup = Setup::new(&CORPORA[corpus], effort)?.of_model(model)?;
+            let mut setup = Setup::new(&CORPORA[corpus], effort, cluster)?.of_model(model)?;
             let replicas = gpus / (cp * pp);
             setup.settings.cp = cp;
             setup.settings.pp = pp;
@@ -186,11 +188,12 @@ pub(in crate::figures) fn microbatches_steps(windows: u64) -> u64 {
 /// Figure 14; `None` where the user asked for an end.
 pub(in crate::figures) fn microbatches(
     effort: Effort,
+    cluster: &Cluster,
     step: &(dyn Fn() + Sync),
 ) -> Result<Option<Made>, Failure> {
     let mut all = [const { [const { Vec::new() }; 2] }; 2];
     for (corpus, all) in CORPORA.iter().zip(&mut all) {
-        let mut setup = Setup::new(corpus, effort)?.of_model(MOE_30B)?;
+        let mut setup = Setup::new(corpus, effort, cluster)?.of_model(MOE_30B)?;
         setup.settings.dp = 4;
         setup.settings.pp = 2;
         setup.settings.pool_size = 4;

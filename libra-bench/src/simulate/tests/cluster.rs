@@ -22,6 +22,14 @@ fn every_profile_is_legal() {
 }
 
 #[test]
+fn larger_domains_are_all_that_tells_the_second_h200_from_the_first() {
+    let [small, mut large] = ["h200", "h200-nvl64"].map(|name| Cluster::read(name).expect(name));
+    assert_eq!((large.file.node.gpus, large.file.node.nics), (64, 64));
+    (large.file.name, large.file.node) = (small.file.name.clone(), small.file.node.clone());
+    assert_eq!(large.file, small.file);
+}
+
+#[test]
 fn impossible_numbers_are_named_with_what_is_legal() {
     for (from, to, message) in [
         (
@@ -106,7 +114,7 @@ fn a_cluster_that_is_neither_built_in_nor_a_file_is_refused() {
     let message = Cluster::read("h300.toml").expect_err("nowhere").to_string();
     assert_eq!(
         message,
-        "h300.toml: neither a file nor a built-in cluster; legal are h200, h100"
+        "h300.toml: neither a file nor a built-in cluster; legal are h200, h200-nvl64, h100"
     );
 }
 

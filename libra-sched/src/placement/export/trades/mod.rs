@@ -1,5 +1,5 @@
 //! Trades: a worker hands its small run of a line to one that reads the line's keys anyway, and gets
-//! as much work back in a line whose keys it reads itself.
+//! as much work back where that costs least, which is mostly in a line whose keys it reads itself.
 //!
 //! Runs that fill the last room of a worker are short, and read as many keys as long ones. So for
 //! each of them the bytes of its keys are a *wish*. The greatest are looked at first: of all workers
@@ -10,7 +10,7 @@
 //!
 //! Under masks other than causal, with samples that continue others, or where several shards read one
 //! KV head, keys are not those of one line alone, and nothing is traded. O(lines · shares of a line),
-//! and for each wish, one a worker at most, O(takers · (lines of its worker + log L)).
+//! and for each wish, one a worker at most, O(takers · (lines of the taker + log L)).
 //!
 //! Source: pairwise exchange as in local search for generalized assignment (Martello and Toth,
 //! "Knapsack Problems", 1990, ch. 7), for loads that are divisible.
@@ -192,8 +192,9 @@ impl Trades {
         range: RangeInclusive<u64>,
     ) -> Option<(i64, End)> {
         let mut best: Option<(i64, End)> = None;
-        for common in self.lines.common([giver, other]).filter(|&l| l != line) {
-            let shares = self.lines.shares_of(common);
+        let others = self.lines.of_worker(giver).iter().map(|&l| l as usize);
+        for of_giver in others.filter(|&l| l != line) {
+            let shares = self.lines.shares_of(of_giver);
             let last = shares.iter().rfind(|s| s.worker == other);
             let reach = last.map_or(0, |share| share.end);
             for (at, share) in shares.iter().enumerate() {
@@ -202,7 +203,7 @@ impl Trades {
                 }
                 for is_top in [true, false] {
                     let end = End {
-                        line: common,
+                        line: of_giver,
                         share: at,
                         cut: 0,
                         is_top,

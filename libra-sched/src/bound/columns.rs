@@ -2,6 +2,7 @@
 
 use super::readers::{Rates, pairs};
 use crate::ids::SampleId;
+use crate::lengths::first_where;
 use crate::plan::PoolPlan;
 
 /// Part of the highest refund, or of what an outsider reads: all of it is `1 << SHARE_BITS`.
@@ -25,8 +26,8 @@ pub(super) struct Piece {
     pub(super) holder: u32,
     /// Pieces up to and with the one before that the same rank holds; 0 where there is none.
     pub(super) rest: u32,
-    /// How many workers read it to its end, at least.
-    pub(super) readers: u32,
+    /// How many workers read each of its keys, at least, summed over them.
+    pub(super) readings: u64,
     /// Keys up to its end that each of these workers fetches, at least.
     pub(super) fetched: u32,
 }
@@ -54,7 +55,7 @@ impl Column {
             let rank = slot * plan.layout.ranks() + fragment.rank;
             column.push(rank, tokens.end.min(fragment.end) - tokens.start);
         }
-        column.count_readers(rates.width(), heaviest);
+        column.count_readers(rates.width(), heaviest, plan.layout.workers());
         column
     }
 
@@ -73,20 +74,28 @@ impl Column {
             end,
             holder,
             rest: before.map_or(0, |piece| piece as u32 + 1),
-            readers: 1,
+            readings: 0,
             fetched: 0,
         });
     }
 
-    /// Queries from a token on are computed by workers that read up to it, `heaviest` work by each.
-    fn count_readers(&mut self, width: u64, heaviest: u64) {
+    /// Queries from a token on are computed by workers that read up to it, `heaviest` work by each of
+    /// `workers`.
+    fn count_readers(&mut self, width: u64, heaviest: u64, workers: u32) {
         let len = self.len();
         let mut held = vec![0; self.holders.len()];
         let (mut start, mut most) = (0, 0);
         for piece in &mut self.pieces {
-            let work = u128::from(pairs(piece.end - 1, len)) * u128::from(width);
-            let readers = work.div_ceil(heaviest.into()).max(1);
-            piece.readers = readers.min(u32::MAX.into()) as u32;
+            for readers in 0..workers {
+                let done = u128::from(heaviest) * u128::from(readers);
+                let last = first_where(start..piece.end, |key| {
+                    u128::from(pairs(key, len)) * u128::from(width) <= done
+                });
+                if last == start {
+                    break;
+                }
+                piece.readings += u64::from(last - start);
+            }
             let holder = &mut held[piece.holder as usize];
             *holder += piece.end - start;
             most = most.max(*holder);
@@ -107,18 +116,19 @@ impl Column {
     }
 
     /// Writes what a worker is refunded that reads to the end of each piece, 0 before the first, in
-    /// 2^-32 bytes; what all readers together are refunded at least.
+    /// 2^-32 bytes; what all readers together are refunded at least. Within a piece every key is
+    /// refunded alike.
     ///
     /// One reader there is anyway: only where there must be several does a refund prove more.
     pub(super) fn refund(&self, rates: &Rates, share: u32, refunds: &mut Vec<i128>) -> i128 {
         refunds.clear();
         refunds.push(0);
         let (mut last, mut given) = (0, 0);
-        for piece in &self.pieces {
-            if piece.readers > 1 {
+        for (piece, tokens) in self.pieces.iter().zip(self.tokens()) {
+            if piece.readings > tokens {
                 let highest = i128::from(rates.kv) * i128::from(piece.fetched);
                 let refund = (highest * i128::from(share)) >> SHARE_BITS;
-                given += (refund - last) * i128::from(piece.readers);
+                given += (refund - last) * i128::from(piece.readings) / i128::from(tokens);
                 last = refund;
             }
             refunds.push(last);
@@ -126,17 +136,23 @@ impl Column {
         given
     }
 
-    /// Keys by which workers read less than they must, each key counted as often as the highest
-    /// refund rises with it: what a higher share of the refund would gain.
-    pub(super) fn unread(&self, reading: &[u32]) -> i64 {
+    /// Keys by which `reading` workers of each piece read less than they must, counted as often as
+    /// the highest refund rises with them: what a higher share of it would gain.
+    pub(super) fn unread(&self, reading: &[u32]) -> i128 {
         let (mut last, mut unread) = (0, 0);
-        for (piece, &reading) in self.pieces.iter().zip(reading) {
-            if piece.readers > 1 {
-                let missing = i64::from(piece.readers) - i64::from(reading);
-                unread += i64::from(piece.fetched - last) * missing;
+        for ((piece, tokens), &reading) in self.pieces.iter().zip(self.tokens()).zip(reading) {
+            if piece.readings > tokens {
+                let read = u64::from(reading) * tokens;
+                let missing = i128::from(piece.readings) - i128::from(read);
+                unread += i128::from(piece.fetched - last) * missing / i128::from(tokens);
                 last = piece.fetched;
             }
         }
         unread
+    }
+
+    /// Tokens of each piece.
+    fn tokens(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.pieces.len()).map(|piece| u64::from(self.end(piece + 1) - self.end(piece)))
     }
 }

@@ -268,7 +268,7 @@ impl Pool {
         let at_once = readers.at_once_excess / i128::from(self.rates.kv.max(1));
         value
             .slopes
-            .push([column.unread(&readers.reading).into(), at_once]);
+            .push([column.unread(&readers.reading), at_once]);
         cost + given
     }
 }

@@ -51,8 +51,8 @@ pub fn moved_bytes(plan: &PoolPlan, heaviest: u64) -> BytesBound {
 
 /// As [`moved_bytes`], of all that moves together, by the best prices found in `rounds`.
 ///
-/// [`ROUNDS`] take some hundredths of a second on 128 workers. 0 under masks other than causal, and
-/// where samples continue others.
+/// [`ROUNDS`] take one or two hundredths of a second on 64 to 128 workers. 0 under masks other than
+/// causal, and where samples continue others.
 ///
 /// ```
 /// use libra_sched::{

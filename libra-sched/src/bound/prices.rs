@@ -313,3 +313,6 @@ impl Prices {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,7 +43,9 @@ impl Sums {
         self.pools += 1;
         self.worst = self.worst.max(audit.intra_excess());
         self.moved += audit.moved_bytes();
-        self.bound += bound::moved_bytes(plan, heaviest).moved_bytes();
+        let apart = bound::moved_bytes(plan, heaviest).moved_bytes();
+        let by_prices = bound::moved_bytes_by_prices(plan, heaviest, bound::ROUNDS);
+        self.bound += apart.max(by_prices);
         self.between += audit.cross_node_bytes;
         self.port_ns += audit.busiest_port_ns(Bandwidths::default());
     }

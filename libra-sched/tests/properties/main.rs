@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod adapt;
+mod bound;
 mod cases;
 mod costs;
 mod exchange;

@@ -1,4 +1,4 @@
-//! Bytes that every plan of a pool has to move to balance it, whoever places it.
+//! Bounds on the bytes of Q and O, and on those of K and V, each as if the other cost nothing.
 //!
 //! - **Q and O**: a worker whose own tokens are more work than the heaviest worker may have must give
 //!   tokens away, and no token takes more work along than its keys times its heads.
@@ -23,37 +23,6 @@ use crate::plan::PoolPlan;
 /// Parts of a fragment's piece whose tokens count as equal.
 const PARTS: u32 = 16;
 
-/// Lower bounds on the bytes of one layer's forward exchange.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct BytesBound {
-    /// Of Q dispatched and O returned.
-    pub qo_bytes: u64,
-    /// Of K and V, where ranges are fetched or whole samples; 0 under masks other than causal.
-    pub kv_bytes: u64,
-}
-
-impl BytesBound {
-    /// Of all that moves.
-    #[must_use]
-    pub const fn moved_bytes(self) -> u64 {
-        self.qo_bytes + self.kv_bytes
-    }
-}
-
-/// What any plan of the same pool, layout, heads and mask moves at least, if its heaviest worker has
-/// `heaviest` work (pairs × heads).
-#[must_use]
-pub fn moved_bytes(plan: &PoolPlan, heaviest: u64) -> BytesBound {
-    BytesBound {
-        qo_bytes: qo_bytes(plan, heaviest),
-        kv_bytes: if plan.mask == Mask::Causal && heaviest > 0 {
-            kv_bytes(plan, heaviest)
-        } else {
-            0
-        },
-    }
-}
-
 /// Equal tokens of one worker.
 struct Part {
     /// At most this work goes with a token in one shard.
@@ -61,7 +30,8 @@ struct Part {
     tokens: u64,
 }
 
-fn qo_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
+/// Of Q and O.
+pub(super) fn qo_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
     let heads = &plan.heads;
     let (layout, width) = (&plan.layout, u64::from(heads.shard_width()));
     let shards = u64::from(heads.shards() / layout.tensor());
@@ -152,7 +122,8 @@ fn rows_to_give(mut parts: Vec<Part>, mut surplus: u128) -> u64 {
     rows
 }
 
-fn kv_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
+/// Of K and V, under a causal mask.
+pub(super) fn kv_bytes(plan: &PoolPlan, heaviest: u64) -> u64 {
     let heads = &plan.heads;
     let mut bytes = 0u128;
     for span in 0..heads.span_count() {

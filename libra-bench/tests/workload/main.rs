@@ -6,6 +6,12 @@ mod compressed;
 mod counts;
 mod draw;
 mod idx;
+#[path = "../../../tests/twins/idx.rs"]
+#[expect(
+    unreachable_pub,
+    reason = "it is reached from another crate that shares the file"
+)]
+mod idx_twin;
 mod order;
 mod pack;
 mod read;

@@ -11,6 +11,7 @@ mod cli;
 mod commands;
 mod failure;
 mod figures;
+mod identity;
 mod interrupt;
 mod measure;
 mod measured;

@@ -6,14 +6,13 @@
 
 use libra_sched::PackedLengths;
 
-use super::Group;
-use super::pools::{self, in_arrival_order};
+use super::pools::{Pools, in_arrival_order};
 use crate::failure::Failure;
 use crate::measure::{ulysses_config, ulysses_heads};
 use crate::preset::Shapes;
 
 /// A plan a sequence, in arrival order.
-pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
+pub(super) fn pools(window: &PackedLengths, shapes: &Shapes) -> Result<Pools, Failure> {
     let heads = ulysses_heads(&shapes.heads, shapes.window.cp()).map_err(Failure::Ulysses)?;
     let ulysses = Shapes {
         heads,
@@ -22,5 +21,8 @@ pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
         speeds: None,
         ..shapes.clone()
     };
-    pools::planned(window, &ulysses, &in_arrival_order(window.sequences(), 1))
+    Ok(Pools {
+        shapes: ulysses,
+        pools: in_arrival_order(window.sequences(), 1),
+    })
 }

@@ -20,10 +20,10 @@ mod plot;
 mod preset;
 mod progress;
 mod report;
-mod simulate;
 mod store;
 
 pub mod exit;
+pub mod simulate;
 pub mod units;
 pub mod workload;
 

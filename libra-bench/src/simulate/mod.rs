@@ -7,18 +7,22 @@
 pub(crate) mod cluster;
 mod cluster_error;
 pub(crate) mod engine;
+mod events;
 pub(crate) mod fabric;
 pub(crate) mod group;
 pub(crate) mod jitter;
 pub(crate) mod kernel;
+mod layer;
 pub(crate) mod model;
 pub(crate) mod pipeline;
 pub(crate) mod program;
 pub(crate) mod step;
+mod times;
 pub(crate) mod trace;
 pub(crate) mod windows;
 
 pub(crate) use cluster_error::ClusterError;
+pub use layer::Layer;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The time model: programs of workers on a cluster that exists on paper only.
 //!
-//! A [`cluster`] file says what links and GPUs do. a [`model`] file what runs there. [`kernel`] turns attention into time, [`fabric`] workers into ports,
-//! [`engine`] runs one program over them, [`group`] one layer of a group, [`step`] all groups of a window, [`windows`] all
-//! windows of several methods.
+//! A `cluster` file says what links and GPUs do, a `model` file what runs there. `kernel` turns attention into time,
+//! `fabric` workers into ports, `engine` runs one program over them, `group` one layer of a group, `step` all groups of a
+//! window, `windows` all windows of several methods. [`Layer`] is what a benchmark runs.
 
 pub(crate) mod cluster;
 mod cluster_error;

@@ -92,6 +92,16 @@ fn lengths_text() {
 }
 
 #[test]
+fn idx() {
+    smoke(6_000, fuzz::idx);
+}
+
+#[test]
+fn npy() {
+    smoke(6_000, fuzz::npy);
+}
+
+#[test]
 fn the_canary_sings_on_its_word_only() {
     for silent in [&b""[..], b"LIBR", b"libra", b" LIBRA"] {
         fuzz::canary(silent);

@@ -10,13 +10,15 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
+use libra_bench::simulate::Layer;
 use libra_bench::workload::{Distribution, LengthSource, Packer, WindowOptions, load};
+use libra_sched::exchange::route;
 use libra_sched::placement::{self, Problem};
 use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
-    ElementBytes, HeadSplit, LayoutKind, Mask, PackedLengths, Placer, PlanConfig, PoolId, Proxy,
-    Slack, TileSet, TokenLayout, Topology, WindowShape, plan, plan_pool, plan_pool_with, tiles,
-    verify, wire,
+    ElementBytes, HeadSplit, KvRoute, LayoutKind, Mask, PackedLengths, Placer, PlanConfig, PoolId,
+    PoolPlan, Proxy, Slack, TileSet, TokenLayout, Topology, WindowShape, plan, plan_pool,
+    plan_pool_with, tiles, verify, wire,
 };
 
 #[path = "../../tests/twins/algorithm_2.rs"]
@@ -30,6 +32,8 @@ const KERNEL: &str = "linux-6.1";
 const DRAWN_256K: &str = "calibrated-256k";
 const DRAWN_1M: &str = "calibrated-1m";
 const ROUNDS: usize = 51;
+/// Where layers are simulated.
+const CLUSTER: &str = "h200";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args()
@@ -280,6 +284,36 @@ fn runs_cases(window: Window) -> [Case; 2] {
     ]
 }
 
+/// Messages of one layer over their ports, and K and V once into each node; one call is one pool.
+fn exchange_cases(window: Window) -> [Case; 2] {
+    let (name, count) = (window.name, window.pools.len());
+    let nodes = Topology::default();
+    let plans = window.pools.iter().map(|pool| {
+        let config = PlanConfig {
+            placer: Placer::Export(Slack::PAPER, nodes),
+            ..pool.config
+        };
+        plan_pool(&pool.lengths, &pool.layout, &pool.heads, &config).expect("legal")
+    });
+    let plans: Vec<PoolPlan> = plans.collect();
+    let layer = |plan| Layer::forward(plan, CLUSTER).expect("a built-in cluster");
+    let layers: Vec<Layer> = plans.iter().map(layer).collect();
+    let (mut simulated, mut routed) = (0, 0);
+    [
+        case(format!("simulate_{name}"), count, move || {
+            simulated += 1;
+            black_box(layers[simulated % layers.len()].makespan_ns());
+        }),
+        case(format!("route_{name}"), count, move || {
+            routed += 1;
+            let plan = &plans[routed % plans.len()];
+            let direct = plan.exchange.clone();
+            let through = route(direct, &plan.heads, &plan.tiles, KvRoute::Node(nodes));
+            black_box(through.expect("no more moves than are counted"));
+        }),
+    ]
+}
+
 /// Small windows are placed more often.
 fn counted(work: &[u64]) -> usize {
     64_000 / work.len()
@@ -309,6 +343,7 @@ fn vrsp_cases(corpus: &str, sequences: u64, name: &str) -> ([Case; 3], Vec<u64>)
 
 /// What the names of cases begin with, by what has to be made for them.
 const VRSP_NAMES: [&str; 3] = ["sort", "vrsp", "certified"];
+const EXCHANGE_NAMES: [&str; 2] = ["simulate", "route"];
 const TILE_NAMES: [&str; 3] = ["placement_literal", "placement", "plan_and_encode"];
 
 /// The cases that `wanted` names; only their windows are made.
@@ -330,6 +365,14 @@ fn cases(wanted: impl Fn(&str) -> bool) -> Vec<Case> {
         if any(&["runs"], window.0) {
             let [_, runs] = runs_cases(in_runs(window));
             cases.push(runs);
+        }
+    }
+    for window in PLACED
+        .into_iter()
+        .filter(|(_, corpus, _)| *corpus != KERNEL)
+    {
+        if any(&EXCHANGE_NAMES, window.0) {
+            cases.extend(exchange_cases(in_runs(window)));
         }
     }
     cases.retain(|case| wanted(&case.name));

@@ -11,6 +11,7 @@ mod cli;
 mod commands;
 mod failure;
 mod figures;
+mod identity;
 mod interrupt;
 mod measure;
 mod measured;
@@ -19,10 +20,10 @@ mod plot;
 mod preset;
 mod progress;
 mod report;
-mod simulate;
 mod store;
 
 pub mod exit;
+pub mod simulate;
 pub mod units;
 pub mod workload;
 

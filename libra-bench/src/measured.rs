@@ -45,13 +45,17 @@ pub(crate) fn read_costs(path: &Path) -> Result<CostTable, Failure> {
     })
 }
 
+/// The file that `text` of `--speeds` names, if it names one.
+pub(crate) fn speeds_file(text: &str) -> Option<&Path> {
+    (!text.contains('=')).then(|| Path::new(text))
+}
+
 /// The speeds that `text` gives to `workers`: `W=SPEED,…` with 1 for all others, or a file with one
 /// speed a line.
 pub(crate) fn read_speeds(text: &str, workers: u32) -> Result<Speeds, Failure> {
-    let speeds = if text.contains('=') {
-        listed(text, workers)?
-    } else {
-        lines(Path::new(text))?
+    let speeds = match speeds_file(text) {
+        Some(path) => lines(path)?,
+        None => listed(text, workers)?,
     };
     let speeds = Speeds::new(speeds);
     speeds.check_workers(workers)?;

@@ -1,5 +1,7 @@
 //! Bodies of the fuzz targets: each panics on a bug and on nothing else.
 
+mod length_files;
+
 use arbitrary::{Arbitrary, Result, Unstructured};
 use libra_sched::audit::audit;
 use libra_sched::error::divisors;
@@ -13,6 +15,8 @@ use libra_sched::{
 use crate::cases::Case;
 use crate::plan_file::PlanFile;
 use crate::twins;
+
+pub use length_files::{idx, npy};
 
 /// Bytes that may be a plan: decoding gives an error, or a plan that everything can read.
 ///

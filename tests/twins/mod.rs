@@ -3,7 +3,9 @@
 pub mod brute;
 pub mod costs;
 pub mod exchange;
+pub mod idx;
 pub mod mask;
+pub mod npy;
 pub mod placement;
 pub mod relay;
 pub mod vrsp;

@@ -10,9 +10,20 @@ use crate::tree::Tree;
 
 pub(crate) const SMOKE_SECONDS: u64 = 5;
 
-const TARGETS: [&str; 5] = ["decode", "roundtrip", "plan_verify", "vrsp", "lengths_text"];
+const TARGETS: [&str; 7] = [
+    "decode",
+    "roundtrip",
+    "plan_verify",
+    "vrsp",
+    "lengths_text",
+    "idx",
+    "npy",
+];
 /// Targets whose input is a plan file start from the committed ones.
 const FED_WITH_PLANS: [&str; 2] = ["decode", "roundtrip"];
+/// Targets that read files of any size in constant memory: an input of some kilobytes is worth no allocation of more MiB.
+const READERS: [&str; 2] = ["idx", "npy"];
+const READER_ALLOCATION_MIB_MAX: u32 = 8;
 const PLANS: [&str; 2] = ["tests/golden", "tests/malformed"];
 const CANARY_SECONDS: u64 = 20;
 /// The canary panics on any input that begins so.
@@ -51,6 +62,9 @@ fn target_run(tree: &Tree, target: &str, seconds: u64) -> Command {
         command.args(PLANS.into_iter().filter(|folder| tree.exists(folder)));
     }
     command.args(["--", "-seed=1", &format!("-max_total_time={seconds}")]);
+    if READERS.contains(&target) {
+        command.arg(format!("-malloc_limit_mb={READER_ALLOCATION_MIB_MAX}"));
+    }
     command
 }
 

@@ -10,9 +10,8 @@ use libra_sched::{
     Slack, Tiling,
 };
 
-use super::Group;
 use super::grouping::Grouping;
-use super::pools::{self, Pool, as_placed, in_arrival_order};
+use super::pools::{Pool, Pools, as_placed, in_arrival_order};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
@@ -20,15 +19,15 @@ use crate::preset::Shapes;
 const PAPER_SHARDS: u32 = 2;
 
 /// Algorithm 2 in pools of arrival order, nothing overlapped.
-pub(super) fn tap(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
+pub(super) fn tap(window: &PackedLengths, shapes: &Shapes) -> Result<Pools, Failure> {
     let shapes = algorithm_2(shapes, 1)?;
     let pools = in_arrival_order(window.sequences(), shapes.window.pool_size() as usize);
-    pools::planned(window, &shapes, &pools)
+    Ok(Pools { shapes, pools })
 }
 
 /// Algorithm 2 in pools of Algorithm 1, nothing overlapped.
-pub(super) fn tap_vrsp(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
-    in_paper_pools(window, &algorithm_2(shapes, 1)?)
+pub(super) fn tap_vrsp(window: &PackedLengths, shapes: &Shapes) -> Result<Pools, Failure> {
+    in_paper_pools(window, algorithm_2(shapes, 1)?)
 }
 
 /// Algorithm 2 in pools that `group` makes of the sequences' pairs, nothing overlapped.
@@ -36,7 +35,7 @@ pub(super) fn tap_in(
     window: &PackedLengths,
     shapes: &Shapes,
     group: impl Fn(&[u64], usize) -> Grouping,
-) -> Result<Vec<Group>, Failure> {
+) -> Result<Pools, Failure> {
     let size = shapes.window.pool_size() as usize;
     let pairs = window.work(Proxy::Pairs(shapes.plan.mask))?;
     let pool = |(place, members): (usize, Vec<usize>)| Pool {
@@ -48,25 +47,28 @@ pub(super) fn tap_in(
         .enumerate()
         .map(pool)
         .collect();
-    pools::planned(window, &algorithm_2(shapes, 1)?, &pools)
+    Ok(Pools {
+        shapes: algorithm_2(shapes, 1)?,
+        pools,
+    })
 }
 
 /// Algorithms 1 and 2 and the pipeline of M chunks.
-pub(super) fn paper(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
-    in_paper_pools(window, &algorithm_2(shapes, shapes.heads.chunks())?)
+pub(super) fn paper(window: &PackedLengths, shapes: &Shapes) -> Result<Pools, Failure> {
+    in_paper_pools(window, algorithm_2(shapes, shapes.heads.chunks())?)
 }
 
 /// Algorithm 2 over all replicas of a gradient-accumulation index, with the pipeline: how far DistCA looks (Zhuang et al.
 /// 2025, arXiv 2510.18121), placed as Libra places.
-pub(super) fn distca(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
+pub(super) fn distca(window: &PackedLengths, shapes: &Shapes) -> Result<Pools, Failure> {
     let shapes = algorithm_2(shapes, shapes.heads.chunks())?;
     let pools = in_arrival_order(window.sequences(), shapes.window.dp() as usize);
-    pools::planned(window, &shapes, &pools)
+    Ok(Pools { shapes, pools })
 }
 
 /// Certified pools, elastic and in GA order as the shapes say, placed by runs, ranges of keys once a node. Adaptive
 /// tiles are for placers of tiles: where the shapes ask for them, their placer stays.
-pub(super) fn libra(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
+pub(super) fn libra(window: &PackedLengths, shapes: &Shapes) -> Result<Pools, Failure> {
     let mut ours = shapes.clone();
     ours.vrsp = Vrsp::Certified;
     ours.plan.kv_fetch = KvFetch::Range;
@@ -80,19 +82,28 @@ pub(super) fn libra(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group
         ours.heads = resharded(heads, heads.kv_heads(), heads.chunks());
     }
     let placement = grouped(window, &ours)?;
-    pools::planned(window, &ours, &as_placed(&placement))
+    Ok(Pools {
+        shapes: ours,
+        pools: as_placed(&placement),
+    })
 }
 
 /// Pools of arrival order, planned as the shapes say.
-pub(super) fn as_asked(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
+pub(super) fn as_asked(window: &PackedLengths, shapes: &Shapes) -> Pools {
     let size = shapes.window.pool_size() as usize;
-    pools::planned(window, shapes, &in_arrival_order(window.sequences(), size))
+    Pools {
+        shapes: shapes.clone(),
+        pools: in_arrival_order(window.sequences(), size),
+    }
 }
 
-fn in_paper_pools(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
+fn in_paper_pools(window: &PackedLengths, shapes: Shapes) -> Result<Pools, Failure> {
     let weights = window.work(Proxy::SumSquares)?;
     let placement = vrsp::place(&weights, shapes.window.pool_size() as usize, Vrsp::Paper)?;
-    pools::planned(window, shapes, &as_placed(&placement))
+    Ok(Pools {
+        shapes,
+        pools: as_placed(&placement),
+    })
 }
 
 /// Shapes for Algorithm 2 to the letter, in `chunks` chunks.

@@ -6,9 +6,10 @@ use std::str::FromStr;
 use libra_sched::{Error, LayoutKind, PackedLengths};
 
 use super::grouping::{folding, folding_swap_converged, folding_swap_weak, karmarkar_karp};
+use super::pools::Groups;
 use super::ring::Sharding;
 use super::{
-    Schedule, all_gather, cad, dynamic_cp, libra, magi, ring, ulysses, wlb, wlb_published,
+    Group, Schedule, all_gather, cad, dynamic_cp, libra, magi, ring, ulysses, wlb, wlb_published,
 };
 use crate::failure::Failure;
 use crate::preset::Shapes;
@@ -193,7 +194,7 @@ impl Method {
         match self {
             Self::Libra => Ok(Schedule {
                 method: self,
-                groups: libra::as_asked(window, shapes)?,
+                groups: libra::as_asked(window, shapes).each(window, |group| group)?,
             }),
             _ => self.schedule(window, shapes),
         }
@@ -221,6 +222,25 @@ impl Method {
         window: &PackedLengths,
         shapes: &Shapes,
     ) -> Result<Schedule, Failure> {
+        let groups = self.each_group(carried, window, shapes, |group| group)?;
+        Ok(Schedule {
+            method: self,
+            groups,
+        })
+    }
+
+    /// What `of` makes of each group of [`Method::schedule_next`], in their order. It is called in parallel; where groups
+    /// run plans of pools, each is made for it and dropped after it.
+    ///
+    /// # Errors
+    /// As [`Method::schedule_next`].
+    pub(crate) fn each_group<T: Send>(
+        self,
+        carried: &mut Carried,
+        window: &PackedLengths,
+        shapes: &Shapes,
+        of: impl Fn(Group) -> T + Sync,
+    ) -> Result<Vec<T>, Failure> {
         let (found, expected) = (window.sequences(), shapes.window.gbs() as usize);
         if found != expected {
             let why = "GBS";
@@ -231,31 +251,28 @@ impl Method {
             }
             .into());
         }
-        let groups = match self {
-            Self::Ulysses => ulysses::groups(window, shapes)?,
-            Self::Tap => libra::tap(window, shapes)?,
-            Self::TapVrsp => libra::tap_vrsp(window, shapes)?,
-            Self::TapKarmarkarKarp => libra::tap_in(window, shapes, karmarkar_karp)?,
-            Self::TapZigzag => libra::tap_in(window, shapes, folding)?,
-            Self::TapZigzagSwapWeak => libra::tap_in(window, shapes, folding_swap_weak)?,
-            Self::TapZigzagSwap => libra::tap_in(window, shapes, folding_swap_converged)?,
-            Self::Paper => libra::paper(window, shapes)?,
-            Self::Libra => libra::libra(window, shapes)?,
-            Self::DistCa => libra::distca(window, shapes)?,
-            Self::Cad => cad::groups(window, shapes)?,
-            Self::Ring => ring::groups(window, shapes, CONTIGUOUS)?,
-            Self::ZigzagRing => ring::groups(window, shapes, ZIGZAG)?,
-            Self::DocZigzag => ring::groups(window, shapes, Sharding::Document)?,
-            Self::AllGather => all_gather::groups(window, shapes)?,
-            Self::Wlb => wlb::groups(window, shapes)?,
-            Self::WlbPublished => wlb_published::groups(&mut carried.wlb, window, shapes)?,
-            Self::Magi => magi::groups(window, shapes)?,
-            Self::DynamicCp => dynamic_cp::groups(window, shapes)?,
+        let groups: Groups = match self {
+            Self::Ulysses => ulysses::pools(window, shapes)?.into(),
+            Self::Tap => libra::tap(window, shapes)?.into(),
+            Self::TapVrsp => libra::tap_vrsp(window, shapes)?.into(),
+            Self::TapKarmarkarKarp => libra::tap_in(window, shapes, karmarkar_karp)?.into(),
+            Self::TapZigzag => libra::tap_in(window, shapes, folding)?.into(),
+            Self::TapZigzagSwapWeak => libra::tap_in(window, shapes, folding_swap_weak)?.into(),
+            Self::TapZigzagSwap => libra::tap_in(window, shapes, folding_swap_converged)?.into(),
+            Self::Paper => libra::paper(window, shapes)?.into(),
+            Self::Libra => libra::libra(window, shapes)?.into(),
+            Self::DistCa => libra::distca(window, shapes)?.into(),
+            Self::Cad => cad::groups(window, shapes)?.into(),
+            Self::Ring => ring::groups(window, shapes, CONTIGUOUS)?.into(),
+            Self::ZigzagRing => ring::groups(window, shapes, ZIGZAG)?.into(),
+            Self::DocZigzag => ring::groups(window, shapes, Sharding::Document)?.into(),
+            Self::AllGather => all_gather::groups(window, shapes)?.into(),
+            Self::Wlb => wlb::groups(window, shapes)?.into(),
+            Self::WlbPublished => wlb_published::groups(&mut carried.wlb, window, shapes)?.into(),
+            Self::Magi => magi::groups(window, shapes)?.into(),
+            Self::DynamicCp => dynamic_cp::groups(window, shapes)?.into(),
         };
-        Ok(Schedule {
-            method: self,
-            groups,
-        })
+        groups.each(window, of)
     }
 }
 

@@ -35,32 +35,79 @@ pub(super) fn as_placed(placement: &SequencePlacement) -> Vec<Pool> {
     (0..placement.pools()).map(PoolId::new).map(pool).collect()
 }
 
-/// Plans every pool as `shapes` say. Pools are planned in parallel; the answer does not depend on it.
-pub(super) fn planned(
-    window: &PackedLengths,
-    shapes: &Shapes,
-    pools: &[Pool],
-) -> Result<Vec<Group>, Failure> {
-    let groups: Vec<Result<Group, Failure>> = pools
-        .par_iter()
-        .map_init(Scratch::default, |scratch, pool| {
-            let lengths = window.select(&pool.members)?;
-            let layout = shapes.layout_of(lengths.sequences())?;
-            let speeds = shapes.speeds_of(lengths.sequences());
-            let measured = shapes.measured(speeds.as_ref());
-            let (heads, config) = (&shapes.heads, &shapes.plan);
-            let plan = plan_pool_measured(scratch, &lengths, &layout, heads, config, measured)?;
-            Ok(group(
-                &shapes.window,
-                pool.first,
-                samples_of(window, &pool.members),
-                Work::Plan(Box::new(plan)),
-                &layout,
-            ))
-        })
-        .collect();
-    // In order, so that the first error does not depend on threads.
-    groups.into_iter().collect()
+/// The pools of a window, and how each is planned.
+#[derive(Clone, Debug)]
+pub(super) struct Pools {
+    pub(super) shapes: Shapes,
+    pub(super) pools: Vec<Pool>,
+}
+
+impl Pools {
+    /// What `of` makes of every pool's plan. Pools are planned in parallel, and a plan is dropped before its thread makes
+    /// the next; the answer does not depend on threads.
+    pub(super) fn each<T: Send>(
+        &self,
+        window: &PackedLengths,
+        of: impl Fn(Group) -> T + Sync,
+    ) -> Result<Vec<T>, Failure> {
+        let made: Vec<Result<T, Failure>> = (self.pools.par_iter())
+            .map_init(Scratch::default, |scratch, pool| {
+                self.planned(scratch, window, pool).map(&of)
+            })
+            .collect();
+        // In order, so that the first error does not depend on threads.
+        made.into_iter().collect()
+    }
+
+    fn planned(
+        &self,
+        scratch: &mut Scratch,
+        window: &PackedLengths,
+        pool: &Pool,
+    ) -> Result<Group, Failure> {
+        let shapes = &self.shapes;
+        let lengths = window.select(&pool.members)?;
+        let layout = shapes.layout_of(lengths.sequences())?;
+        let speeds = shapes.speeds_of(lengths.sequences());
+        let measured = shapes.measured(speeds.as_ref());
+        let (heads, config) = (&shapes.heads, &shapes.plan);
+        let plan = plan_pool_measured(scratch, &lengths, &layout, heads, config, measured)?;
+        let work = Work::Plan(Box::new(plan));
+        let samples = samples_of(window, &pool.members);
+        Ok(group(&shapes.window, pool.first, samples, work, &layout))
+    }
+}
+
+/// The groups of a window: made, or plans of pools that are still to be made.
+pub(super) enum Groups {
+    Pools(Box<Pools>),
+    Made(Vec<Group>),
+}
+
+impl From<Pools> for Groups {
+    fn from(pools: Pools) -> Self {
+        Self::Pools(Box::new(pools))
+    }
+}
+
+impl From<Vec<Group>> for Groups {
+    fn from(groups: Vec<Group>) -> Self {
+        Self::Made(groups)
+    }
+}
+
+impl Groups {
+    /// What `of` makes of every group, in order; it is called in parallel.
+    pub(super) fn each<T: Send>(
+        self,
+        window: &PackedLengths,
+        of: impl Fn(Group) -> T + Sync,
+    ) -> Result<Vec<T>, Failure> {
+        match self {
+            Self::Pools(pools) => pools.each(window, of),
+            Self::Made(groups) => Ok(groups.into_par_iter().map(&of).collect()),
+        }
+    }
 }
 
 /// Samples of `members`, sequence by sequence.

@@ -6,13 +6,12 @@
 
 use libra_sched::{Error, HeadSplit, KvFetch, KvRoute, PackedLengths, Placer, PlanConfig, error};
 
-use super::Group;
-use super::pools::{self, in_arrival_order};
+use super::pools::{Pools, in_arrival_order};
 use crate::failure::Failure;
 use crate::preset::Shapes;
 
 /// A plan a sequence, in arrival order.
-pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
+pub(super) fn pools(window: &PackedLengths, shapes: &Shapes) -> Result<Pools, Failure> {
     let heads = split_heads(&shapes.heads, shapes.window.cp()).map_err(Failure::Ulysses)?;
     let ulysses = Shapes {
         heads,
@@ -21,7 +20,10 @@ pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Grou
         speeds: None,
         ..shapes.clone()
     };
-    pools::planned(window, &ulysses, &in_arrival_order(window.sequences(), 1))
+    Ok(Pools {
+        shapes: ulysses,
+        pools: in_arrival_order(window.sequences(), 1),
+    })
 }
 
 /// How Ulysses plans one sequence of `tokens` tokens.

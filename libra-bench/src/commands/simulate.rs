@@ -48,7 +48,7 @@ pub(super) fn run(
         windows: windows.windows.unwrap_or(1),
         backward: simulate.backward,
     };
-    let steps = request.windows.saturating_mul(2 * methods.len() as u64);
+    let steps = request.windows.saturating_mul(methods.len() as u64);
     let progress = context.progress("simulated", steps);
     let done = request.run(simulate.trace.is_some(), || progress.step())?;
     drop(progress);

@@ -83,7 +83,7 @@ impl Setup {
 
 /// How often [`Setup::run`] calls back.
 const fn steps(methods: usize, windows: u64) -> u64 {
-    2 * methods as u64 * windows
+    methods as u64 * windows
 }
 
 fn point(

@@ -1,5 +1,7 @@
 //! Where lengths come from.
 
+use std::path::{Path, PathBuf};
+
 use crate::cli::{Pack, WorkloadArgs};
 use crate::failure::Failure;
 use crate::preset::Settings;
@@ -102,6 +104,18 @@ impl Source {
             words.extend(["--order".to_owned(), self.order.to_string()]);
         }
         words
+    }
+
+    /// The files that it is read from.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>, Failure> {
+        Ok(match &self.origin {
+            Origin::Read(specs, source) => workload::files(specs, source)?,
+            Origin::Drawn(distribution) => distribution
+                .file()
+                .map(Path::to_owned)
+                .into_iter()
+                .collect(),
+        })
     }
 
     /// All lengths in their order; without end where they are drawn.

@@ -10,87 +10,21 @@
 //! whole exchanges. A symmetric all-to-all ends when its ports have moved their bytes; exchanges of plans end within 15 %
 //! of fair sharing's time where tests compare them.
 //!
-//! Complexity: O(n log n) time for n messages and steps, O(n) memory. Times are whole nanoseconds; of what happens at
-//! once, messages come first in the order in which they set out, then workers in theirs. A time beyond 64 bits, 584 years,
-//! stays there.
+//! What leaves one port comes to the next one in order, so only the first message behind each port is in the heap of
+//! events. When a message arrives is known once its last port is booked; that is no event of its own.
+//!
+//! Complexity: O(n log p) time for n messages and steps and p ports, O(n log n) where messages pass uplinks; O(n) memory,
+//! set aside at the begin. Times are whole nanoseconds; of what happens at once, messages come first in the order in
+//! which they set out, then workers in theirs. A time beyond 64 bits, 584 years, stays there.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
+use super::events::{Event, Key};
 use super::fabric::{Class, Fabric, Path};
-use super::program::{Program, Step};
-
-/// How one worker fared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WorkerTimes {
-    /// End of its last step.
-    pub(crate) finish_ns: u64,
-    /// In attention.
-    pub(crate) compute_ns: u64,
-    /// In waits.
-    pub(crate) exposed_ns: u64,
-    /// Bytes sent, by [`Class`].
-    pub(crate) sent_bytes: [u64; Class::COUNT],
-    /// Bytes received.
-    pub(crate) received_bytes: [u64; Class::COUNT],
-    /// Its messages at its ports, by [`Lane`]: node out, node in, NIC out, NIC in.
-    pub(crate) port_ns: [u64; 4],
-}
-
-impl WorkerTimes {
-    /// Time of its busiest port.
-    pub(crate) fn comm_ns(&self) -> u64 {
-        self.port_ns.into_iter().max().unwrap_or(0)
-    }
-}
-
-/// What a worker does at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Lane {
-    /// Port to the node.
-    NodeOut,
-    /// Port from the node.
-    NodeIn,
-    /// Port to other nodes.
-    NicOut,
-    /// Port from other nodes.
-    NicIn,
-    /// Attention, and waits for messages.
-    Compute,
-}
-
-/// What a span is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// Attention of a chunk.
-    Compute(u32),
-    /// Waiting for an exchange.
-    Wait(u32),
-    /// A message to (out) or from (in) a peer.
-    Message {
-        /// Of which exchange.
-        exchange: u32,
-        /// The other worker.
-        peer: u32,
-        /// Its size.
-        bytes: u64,
-    },
-}
-
-/// Something that took time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    /// Who.
-    pub(crate) worker: u32,
-    /// Where.
-    pub(crate) lane: Lane,
-    /// What.
-    pub(crate) what: What,
-    /// From.
-    pub(crate) begin_ns: u64,
-    /// To.
-    pub(crate) end_ns: u64,
-}
+use super::program::{Exchange, Program, Step, Worker};
+pub(crate) use super::times::{Lane, Span, What, WorkerTimes};
 
 /// Runs `program` over `fabric`; `compute_ns` has the time of every worker's computes. Spans go to `record`.
 ///
@@ -103,10 +37,9 @@ pub(crate) fn run(
     record: Option<&mut Vec<Span>>,
 ) -> Vec<WorkerTimes> {
     let mut engine = Engine::new(program, fabric, compute_ns, record);
-    while let Some(Reverse((now, event))) = engine.events.pop() {
+    while let Some((now, event)) = engine.next() {
         match event {
             Event::Passes(message) => engine.pass(now, message),
-            Event::Arrives(message) => engine.arrive(now, message),
             Event::Continues(worker) => engine.proceed(now, worker),
         }
     }
@@ -121,39 +54,50 @@ pub(crate) fn run(
     engine.times
 }
 
-/// In the order in which simultaneous ones happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// The first byte of a message is at its next port.
-    Passes(u32),
-    /// The last byte of a message is at its receiver.
-    Arrives(u32),
-    /// A worker goes on.
-    Continues(u32),
-}
-
 /// A message on its way.
 struct Flight {
     src: u32,
     dst: u32,
     exchange: u32,
+    /// The message that comes to its next port after this one, where both left the same port; [`NONE`] without one.
+    behind: u32,
     bytes: u64,
     path: Path,
     /// Ports that it has come to.
     passed: usize,
+    /// When its first byte is at the next of them.
+    head_ns: u64,
     /// When its last byte is past the last of them.
     tail_ns: u64,
 }
+
+/// No message.
+const NONE: u32 = u32::MAX;
 
 struct State {
     /// Step to do next.
     next: usize,
     /// Since when it waits for the exchange of that step.
     waits_since: Option<u64>,
-    /// By exchange: messages that are still to come.
-    missing: Vec<u32>,
-    /// By exchange: when its sends have left.
-    left_ns: Vec<u64>,
+    exchanges: Vec<Progress>,
+}
+
+/// How far an exchange of a worker is.
+#[derive(Clone, Copy)]
+struct Progress {
+    /// Messages to come whose arrival is not known yet.
+    missing: u32,
+    /// When the last of the others arrives.
+    arrived_ns: u64,
+    /// When its sends have left.
+    left_ns: u64,
+}
+
+impl Progress {
+    /// When a wait for it ends, once that is known.
+    fn done_ns(self) -> Option<u64> {
+        (self.missing == 0).then(|| self.arrived_ns.max(self.left_ns))
+    }
 }
 
 struct Engine<'a> {
@@ -161,14 +105,16 @@ struct Engine<'a> {
     fabric: &'a Fabric,
     compute_ns: &'a [Vec<u64>],
     record: Option<&'a mut Vec<Span>>,
-    events: BinaryHeap<Reverse<(u64, Event)>>,
+    events: BinaryHeap<Reverse<Key>>,
     flights: Vec<Flight>,
+    /// By port and [`Class`]: the last message that left the port first of all, or [`NONE`].
+    last: Vec<u32>,
     /// When each port has served all that came to it.
     free_ns: Vec<u64>,
     states: Vec<State>,
     times: Vec<WorkerTimes>,
-    /// Sends of one exchange, in the order of their turns.
-    turns: Vec<(u32, u32, u64)>,
+    /// Sends of one exchange, in the order of their turns: turn, receiver, bytes.
+    turns: Vec<u128>,
 }
 
 impl<'a> Engine<'a> {
@@ -178,29 +124,50 @@ impl<'a> Engine<'a> {
         compute_ns: &'a [Vec<u64>],
         record: Option<&'a mut Vec<Span>>,
     ) -> Self {
-        let state = |worker: &super::program::Worker| State {
+        let progress = |exchange: &Exchange| Progress {
+            missing: exchange.receives.len() as u32,
+            arrived_ns: 0,
+            left_ns: 0,
+        };
+        let state = |worker: &Worker| State {
             next: 0,
             waits_since: None,
-            missing: (worker.exchanges.iter())
-                .map(|exchange| exchange.receives.len() as u32)
-                .collect(),
-            left_ns: vec![0; worker.exchanges.len()],
+            exchanges: worker.exchanges.iter().map(progress).collect(),
         };
         let workers = program.workers.len();
+        let exchanges = program.workers.iter().flat_map(|worker| &worker.exchanges);
+        let messages = exchanges.map(|exchange| exchange.sends.len()).sum();
         Self {
             program,
             fabric,
             compute_ns,
             record,
             events: (0..workers as u32)
-                .map(|worker| Reverse((0, Event::Continues(worker))))
+                .map(|worker| Reverse(Key::new(0, Event::Continues(worker))))
                 .collect(),
-            flights: Vec::new(),
+            flights: Vec::with_capacity(messages),
+            last: vec![NONE; Class::COUNT * fabric.ports().len()],
             free_ns: vec![0; fabric.ports().len()],
             states: program.workers.iter().map(state).collect(),
             times: vec![WorkerTimes::default(); workers],
             turns: Vec::new(),
         }
+    }
+
+    /// The next event. The message behind one that passes takes its place in the heap.
+    fn next(&mut self) -> Option<(u64, Event)> {
+        let mut first = self.events.peek_mut()?;
+        let key = first.0;
+        let event = key.event();
+        let behind = match event {
+            Event::Passes(message) => self.flights[message as usize].behind,
+            Event::Continues(_) => NONE,
+        };
+        match self.flights.get(behind as usize) {
+            Some(flight) => *first = Reverse(Key::new(flight.head_ns, Event::Passes(behind))),
+            None => drop(PeekMut::pop(first)),
+        }
+        Some((key.at_ns(), event))
     }
 
     /// Steps of a worker until one takes time.
@@ -223,12 +190,11 @@ impl<'a> Engine<'a> {
                     return;
                 }
                 Step::Wait(exchange) => {
-                    let state = &mut self.states[id];
-                    let left_ns = state.left_ns[exchange as usize];
-                    if state.missing[exchange as usize] > 0 || left_ns > now {
-                        state.waits_since = Some(now);
-                        if state.missing[exchange as usize] == 0 {
-                            self.push(left_ns, Event::Continues(worker));
+                    let done_ns = self.states[id].exchanges[exchange as usize].done_ns();
+                    if done_ns.is_none_or(|done_ns| done_ns > now) {
+                        self.states[id].waits_since = Some(now);
+                        if let Some(done_ns) = done_ns {
+                            self.push(done_ns, Event::Continues(worker));
                         }
                         return;
                     }
@@ -261,18 +227,17 @@ impl<'a> Engine<'a> {
         let sends = &self.program.workers[worker as usize].exchanges[exchange as usize].sends;
         let mut turns = std::mem::take(&mut self.turns);
         turns.clear();
-        turns.extend(
-            sends
-                .iter()
-                .map(|m| (fabric.turn(worker, m.peer), m.peer, m.bytes)),
-        );
+        turns.extend(sends.iter().map(|m| {
+            let (turn, peer) = (fabric.turn(worker, m.peer), m.peer);
+            u128::from(turn) << 96 | u128::from(peer) << 64 | u128::from(m.bytes)
+        }));
         turns.sort_unstable();
         let mut left_ns = now;
-        for &(_, dst, bytes) in &turns {
+        for &turn in &turns {
+            let (dst, bytes) = ((turn >> 64) as u32, turn as u64);
             let path = fabric.path(worker, dst);
             let (begin_ns, end_ns) = self.book(path.ports()[0], now, bytes);
             left_ns = left_ns.max(end_ns);
-            let id = self.flights.len() as u32;
             let what = What::Message {
                 exchange,
                 peer: dst,
@@ -287,19 +252,44 @@ impl<'a> Engine<'a> {
             let port_ns = &mut self.times[worker as usize].port_ns[lane as usize];
             *port_ns = port_ns.saturating_add(end_ns - begin_ns);
             self.note(worker, lane, what, begin_ns, end_ns - begin_ns);
-            self.push(begin_ns.saturating_add(path.latency_ns), Event::Passes(id));
-            self.flights.push(Flight {
+            self.depart(Flight {
                 src: worker,
                 dst,
                 exchange,
+                behind: NONE,
                 bytes,
+                head_ns: begin_ns.saturating_add(path.latency_ns),
                 tail_ns: end_ns.saturating_add(path.latency_ns),
                 path,
                 passed: 1,
             });
         }
         self.turns = turns;
-        self.states[worker as usize].left_ns[exchange as usize] = left_ns;
+        self.states[worker as usize].exchanges[exchange as usize].left_ns = left_ns;
+    }
+
+    /// A message leaves its first port: behind the one before it, if that is still on its way to its second port and
+    /// comes there no later.
+    fn depart(&mut self, flight: Flight) {
+        let id = self.flights.len() as u32;
+        let head_ns = flight.head_ns;
+        let way = flight.path.ports()[0] as usize * Class::COUNT + flight.path.class as usize;
+        self.flights.push(flight);
+        let last = self.last[way];
+        match self.flights.get_mut(last as usize) {
+            Some(before) if before.passed == 1 => {
+                if before.head_ns <= head_ns {
+                    before.behind = id;
+                    self.last[way] = id;
+                } else {
+                    self.push(head_ns, Event::Passes(id));
+                }
+            }
+            _ => {
+                self.last[way] = id;
+                self.push(head_ns, Event::Passes(id));
+            }
+        }
     }
 
     /// The next port of a message, from its first byte on.
@@ -310,14 +300,16 @@ impl<'a> Engine<'a> {
         let (begin_ns, end_ns) = self.book(port, now, bytes);
         let flight = &mut self.flights[message as usize];
         flight.passed += 1;
+        flight.behind = NONE;
         flight.tail_ns = flight.tail_ns.max(end_ns);
         if !is_last {
             self.push(begin_ns, Event::Passes(message));
             return;
         }
-        let (dst, class, tail_ns) = (flight.dst, flight.path.class, flight.tail_ns);
+        let (dst, exchange, class) = (flight.dst, flight.exchange, flight.path.class);
+        let tail_ns = flight.tail_ns;
         let what = What::Message {
-            exchange: flight.exchange,
+            exchange,
             peer: flight.src,
             bytes,
         };
@@ -330,19 +322,21 @@ impl<'a> Engine<'a> {
         let port_ns = &mut self.times[dst as usize].port_ns[lane as usize];
         *port_ns = port_ns.saturating_add(end_ns - begin_ns);
         self.note(dst, lane, what, begin_ns, end_ns - begin_ns);
-        self.push(tail_ns, Event::Arrives(message));
+        self.expect(dst, exchange, tail_ns);
     }
 
-    fn arrive(&mut self, now: u64, message: u32) {
-        let &Flight { dst, exchange, .. } = &self.flights[message as usize];
-        let state = &mut self.states[dst as usize];
-        let missing = &mut state.missing[exchange as usize];
-        *missing -= 1;
+    /// A message of `exchange` arrives at `worker` at a time that is known now.
+    fn expect(&mut self, worker: u32, exchange: u32, at_ns: u64) {
+        let state = &mut self.states[worker as usize];
+        let progress = &mut state.exchanges[exchange as usize];
+        progress.missing -= 1;
+        progress.arrived_ns = progress.arrived_ns.max(at_ns);
         let waits_for_it = state.waits_since.is_some()
-            && self.program.workers[dst as usize].steps[state.next] == Step::Wait(exchange);
-        if *missing == 0 && waits_for_it {
-            let at = now.max(state.left_ns[exchange as usize]);
-            self.push(at, Event::Continues(dst));
+            && self.program.workers[worker as usize].steps[state.next] == Step::Wait(exchange);
+        if let Some(done_ns) = progress.done_ns()
+            && waits_for_it
+        {
+            self.push(done_ns, Event::Continues(worker));
         }
     }
 
@@ -356,7 +350,7 @@ impl<'a> Engine<'a> {
     }
 
     fn push(&mut self, at_ns: u64, event: Event) {
-        self.events.push(Reverse((at_ns, event)));
+        self.events.push(Reverse(Key::new(at_ns, event)));
     }
 
     fn note(&mut self, worker: u32, lane: Lane, what: What, begin_ns: u64, time_ns: u64) {

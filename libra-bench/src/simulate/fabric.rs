@@ -36,7 +36,11 @@ pub(crate) struct Port {
 impl Port {
     /// How long a message keeps it busy.
     pub(crate) fn service_ns(&self, bytes: u64) -> u64 {
-        let bytes_ns = (bytes as f64 * self.ns_per_byte).round() as u64;
+        let exact_ns = bytes as f64 * self.ns_per_byte;
+        // As `round` does, which is a call where processors of every age are compiled for.
+        let floor_ns = exact_ns as u64;
+        let is_up = exact_ns - floor_ns as f64 >= 0.5;
+        let bytes_ns = floor_ns.saturating_add(u64::from(is_up));
         self.message_ns.saturating_add(bytes_ns)
     }
 }
@@ -211,7 +215,10 @@ impl Fabric {
     /// that no two of a symmetric exchange come to one port at a time.
     pub(crate) fn turn(&self, src: u32, dst: u32) -> u32 {
         let (from, to) = (self.places[src as usize], self.places[dst as usize]);
-        let after = |from: u32, to: u32, count: u32| (to + count - from) % count;
+        let after = |from: u32, to: u32, count: u32| match to.checked_sub(from) {
+            Some(after) => after,
+            None => to + count - from,
+        };
         let node = after(from.node, to.node, self.nodes);
         node * self.gpus_per_node + after(from.local, to.local, self.gpus_per_node)
     }

@@ -135,7 +135,7 @@ impl Setting<'_> {
     }
 
     /// Time of every worker's computes.
-    fn compute_ns(
+    pub(super) fn compute_ns(
         &self,
         program: &Program,
         factors: &[f64],

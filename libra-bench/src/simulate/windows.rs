@@ -1,10 +1,9 @@
 //! Methods over the windows of a source: every group on its own, then their maxima.
 //!
-//! Groups share nothing but their cluster, so that they are simulated in parallel, each in memory of its own size; what
-//! is kept of one are a few numbers.
+//! Groups share nothing but their cluster, so that they are planned and simulated in parallel, each in memory of its own
+//! size; what is kept of one are a few numbers.
 
 use libra_sched::{BackwardMode, PackedLengths};
-use rayon::prelude::*;
 
 use super::cluster::Cluster;
 use super::group::{GroupSpans, GroupTimes, Setting};
@@ -46,8 +45,8 @@ pub(crate) struct Simulated {
 }
 
 impl<'a> Request<'a> {
-    /// Simulates; `step` is called twice a method and window, once it is planned and once it is simulated. Windows that
-    /// are not done by every method when the user asks for an end are left out.
+    /// Simulates; `step` is called once a method and window. Windows that are not done by every method when the user asks
+    /// for an end are left out.
     ///
     /// # Errors
     /// Lengths that do not make a window, or shapes that a method or the cluster cannot run.
@@ -67,14 +66,14 @@ impl<'a> Request<'a> {
             let (number, lengths) = (packed.window, packed.lengths);
             let mut own = Vec::with_capacity(self.methods.len());
             for (&method, carried) in self.methods.iter().zip(&mut carried) {
-                let schedule = method.schedule_next(carried, &lengths, self.shapes)?;
-                step();
-                let groups = self.simulate(&schedule, number);
+                let before = (traced && done == 0).then(|| carried.clone());
+                let groups = self.simulate(method, carried, &lengths, number)?;
                 step();
                 if interrupt::requested() {
                     break;
                 }
-                if traced && done == 0 {
+                if let Some(mut before) = before {
+                    let schedule = method.schedule_next(&mut before, &lengths, self.shapes)?;
                     self.trace(&schedule, &groups, number, &mut trace);
                 }
                 own.push(self.window(&groups, &lengths));
@@ -108,11 +107,18 @@ impl<'a> Request<'a> {
     }
 
     /// One layer of every group, in order; groups not begun when the user asks for an end are left out.
-    fn simulate(&self, schedule: &Schedule, step: u64) -> Vec<GroupTimes> {
+    fn simulate(
+        &self,
+        method: Method,
+        carried: &mut Carried,
+        window: &PackedLengths,
+        step: u64,
+    ) -> Result<Vec<GroupTimes>, Failure> {
         let setting = self.setting();
         let simulate =
-            |group: &Group| (!interrupt::requested()).then(|| setting.group(group, step, None));
-        schedule.groups.par_iter().filter_map(simulate).collect()
+            |group: Group| (!interrupt::requested()).then(|| setting.group(&group, step, None));
+        let groups = method.each_group(carried, window, self.shapes, simulate)?;
+        Ok(groups.into_iter().flatten().collect())
     }
 
     fn window(&self, groups: &[GroupTimes], lengths: &PackedLengths) -> WindowTimes {

@@ -15,6 +15,7 @@
 
 use std::f64::consts::TAU;
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -112,6 +113,16 @@ impl Distribution {
         4294967295 tokens, a sigma of 0 to 10, a share of outliers of 0 to 1, and their start above 0 and up to 1 as a \
         part of the limit; pareto:MIN,ALPHA with a shortest length of 1 to 4294967295 tokens and an alpha of 0.01 to \
         100; histogram:FILE or histogram:FILE,uniform; or calibrated-256k, calibrated-1m, magi-attention";
+
+    /// The file that it is read from, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.0 {
+            Shape::Histogram { source, .. } if !histogram::is_bundled(source) => {
+                Some(Path::new(source))
+            }
+            _ => None,
+        }
+    }
 
     /// Lengths of 1 to `limit_tokens` tokens, without end; what is drawn beyond the limits becomes the limit.
     pub fn samples(&self, limit_tokens: u64, seed: u64) -> Result<Samples, DistributionError> {

@@ -11,6 +11,11 @@ pub(super) const BUNDLED: [(&str, &str); 1] = [(
     include_str!("../../corpora/magi-attention.histogram.txt"),
 )];
 
+/// Whether `source` is a name of [`BUNDLED`].
+pub(super) fn is_bundled(source: &str) -> bool {
+    BUNDLED.iter().any(|(name, _)| *name == source)
+}
+
 /// How lengths lie between the bounds of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Within {

@@ -38,6 +38,7 @@ pub use idx::IdxSamples;
 pub use lengths::Lengths;
 pub use order::Order;
 pub use pack::{PackError, Packer, Sequences, scale};
+pub(crate) use read::files;
 pub use read::{LengthSource, load, open, read_lengths};
 pub use stats::{Bucket, CorpusStats, PackedStats, PackedTally, Share};
 pub use window::{Packed, WindowOptions, Windows};

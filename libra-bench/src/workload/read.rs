@@ -39,6 +39,20 @@ pub fn open<S: AsRef<str>>(specs: &[S], options: &LengthSource) -> Result<Length
     }))
 }
 
+/// Those of `specs` that are files, by the same checks as [`open`].
+pub(crate) fn files<S: AsRef<str>>(
+    specs: &[S],
+    options: &LengthSource,
+) -> Result<Vec<PathBuf>, InputError> {
+    let mut files = Vec::new();
+    for spec in specs {
+        if let Source::File(path, _) = Source::of(spec.as_ref(), options)? {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
 /// All lengths of a bundled corpus, or else of the file at the path `spec`.
 pub fn load(spec: &str, options: &LengthSource) -> Result<Vec<u64>, InputError> {
     open(&[spec], options)?.into_vec()

@@ -130,6 +130,55 @@ fn another_sweep_is_told_what_differs() {
 }
 
 #[test]
+fn files_that_are_others_than_they_were_are_told_with_both_values() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let at = folder.path();
+    let write = |name: &str, text: &str| fs::write(at.join(name), text).expect("written");
+    let line = "sweep a.txt b.txt --preset tiny --windows 2 -P 2 --slack 0.03,0.3 --speeds speeds.txt -o s.json";
+    let sweep = |flags: &str| {
+        let line = format!("{line}{flags}");
+        run_at(at, &line.split_whitespace().collect::<Vec<_>>())
+    };
+    let speeds = "1\n1\n0.5\n1\n";
+    write("a.txt", &"24\n".repeat(40));
+    write("b.txt", &"8\n".repeat(40));
+    write("speeds.txt", speeds);
+    let whole = sweep("");
+    assert_eq!((whole.code, whole.stderr.as_str()), (0, ""));
+    let report = fs::read_to_string(at.join("s.json")).expect("written");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let files = report["config"]["files"].as_array().expect("a list");
+    let names: Vec<&str> = files.iter().filter_map(|f| f["file"].as_str()).collect();
+    assert_eq!(names, ["a.txt", "b.txt", "speeds.txt"]);
+    // Written again with the same content, they are the same.
+    write("a.txt", &"24\n".repeat(40));
+    let again = sweep(" --resume");
+    assert_eq!((again.code, again.stdout), (0, whole.stdout));
+    for (name, was, is) in [
+        ("a.txt", "24\n".repeat(40), "24\n".repeat(39) + "25\n"),
+        ("b.txt", "8\n".repeat(40), "8\n".repeat(41)),
+        ("speeds.txt", speeds.to_owned(), "1\n1\n1\n0.5\n".to_owned()),
+    ] {
+        write(name, &is);
+        let done = sweep(" --resume");
+        let [was, is] = [was, is].map(|text| {
+            let digest = xxhash_rust::xxh3::xxh3_64(text.as_bytes());
+            format!("{} bytes with digest {digest:016x}", text.len())
+        });
+        let message = format!(
+            "error: s.json: is of another sweep: {name} has {was} there and {is} here\n\
+             hint: without --resume the file is written anew\n"
+        );
+        assert_eq!((done.code, done.stderr), (3, message));
+        match name {
+            "a.txt" => write("a.txt", &"24\n".repeat(40)),
+            "b.txt" => write("b.txt", &"8\n".repeat(40)),
+            _ => {}
+        }
+    }
+}
+
+#[test]
 fn resuming_needs_one_file_in_json() {
     for (flags, given) in [
         ("", "none was given"),

@@ -7,8 +7,8 @@ use arrow_array::{
     ArrayRef, FixedSizeListArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt16Array,
     UInt64Array,
 };
-use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_ipc::{CompressionType, MetadataVersion};
 use arrow_schema::{DataType, Field};
 use libra_bench::workload::LengthSource;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
@@ -323,12 +323,63 @@ fn a_broken_arrow_file_is_told_with_column_and_row() {
     }
 }
 
+/// A stream of three batches, and where each of them begins.
+fn stream(options: IpcWriteOptions) -> (Vec<u8>, Vec<usize>) {
+    let batch = batch();
+    let mut bytes = Vec::new();
+    let writer = StreamWriter::try_new_with_options(&mut bytes, &batch.schema(), options);
+    let mut writer = writer.unwrap();
+    let mut begins = Vec::new();
+    for _ in 0..3 {
+        begins.push(writer.get_ref().len());
+        writer.write(&batch).unwrap();
+    }
+    begins.push(writer.get_ref().len());
+    writer.finish().unwrap();
+    (bytes, begins)
+}
+
 #[test]
-fn no_damaged_arrow_file_panics() {
+fn a_stream_that_is_cut_off_between_two_batches_does_not_pass_for_a_whole_one() {
+    let legacy = IpcWriteOptions::try_new(8, true, MetadataVersion::V4).unwrap();
+    for options in [IpcWriteOptions::default(), legacy] {
+        let (whole, begins) = stream(options);
+        let lengths = read("a.arrow", &whole, &plain()).unwrap();
+        assert_eq!(lengths, [3, 1, 2, 3, 1, 2, 3, 1, 2]);
+        for &end in &begins {
+            let error = read("a.arrow", &whole[..end], &plain()).unwrap_err();
+            let message = format!(
+                "a.arrow: cannot be read as Arrow IPC: the stream ends after {end} bytes without its end marker, the \
+                 bytes FF FF FF FF 00 00 00 00: it is cut off"
+            );
+            assert!(error.to_string().ends_with(&message), "{error}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_the_end_of_a_stream_is_not_passed_over() {
+    let (whole, _) = stream(IpcWriteOptions::default());
+    for more in [&whole[..], b"\0"] {
+        let error = read("a.arrow", &[&whole, more].concat(), &plain()).unwrap_err();
+        let message = format!(
+            "{} bytes follow the end marker of the stream at byte {}; legal are none",
+            more.len(),
+            whole.len()
+        );
+        assert!(error.to_string().ends_with(&message), "{error}");
+    }
+}
+
+#[test]
+fn no_truncated_arrow_file_passes_for_another_and_no_damaged_one_panics() {
     for is_file in [true, false] {
         let file = arrow(is_file, None);
-        for end in (0..file.len()).step_by(7) {
-            let _ = read("a.arrow", &file[..end], &plain());
+        for end in 0..file.len() {
+            assert!(
+                read("a.arrow", &file[..end], &plain()).is_err(),
+                "{is_file} {end}"
+            );
         }
         for at in 0..file.len() {
             let mut damaged = file.clone();

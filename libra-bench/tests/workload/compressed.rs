@@ -6,6 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::array::npy;
+use crate::idx::Index;
 use crate::read::{cumulative, plain, read};
 
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -72,6 +73,30 @@ fn data_that_are_cut_off_are_told_with_what_was_read() {
             read(name, b"3\n1\n2\n", &plain()).is_err(),
             "{name} is not compressed"
         );
+    }
+    let lengths: Vec<i32> = (1..200).map(|line| line * line % 1009 + 1).collect();
+    let elements: Vec<u8> = lengths.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let objects: Vec<String> = (lengths.iter())
+        .map(|n| format!("{{\"length\":{n}}}\n"))
+        .collect();
+    let documents: Vec<&[i32]> = lengths.chunks(3).collect();
+    for (name, content) in [
+        ("a.csv", lines.as_bytes()),
+        ("a.jsonl", objects.concat().as_bytes()),
+        ("a.npy", &npy("'<i4'", "(199,)", &elements)),
+        ("a.idx", &Index::new(&documents).bytes()),
+    ] {
+        for (suffix, whole) in [("gz", gzip(content)), ("zst", zstd(content))] {
+            let name = format!("{name}.{suffix}");
+            assert!(read(&name, &whole, &plain()).is_ok(), "{name}");
+            for end in (1..whole.len()).step_by(5) {
+                let error = read(&name, &whole[..end], &plain()).expect_err("cut off");
+                assert!(
+                    error.to_string().ends_with("cannot be read"),
+                    "{name} {end}: {error}"
+                );
+            }
+        }
     }
     // gzip has a checksum; in zstd it is optional, and left out here.
     let mut damaged = gzip(lines.as_bytes());

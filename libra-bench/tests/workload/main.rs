@@ -6,6 +6,8 @@ mod compressed;
 mod counts;
 mod draw;
 mod idx;
+#[path = "../../../tests/twins/idx.rs"]
+mod idx_twin;
 mod order;
 mod pack;
 mod read;

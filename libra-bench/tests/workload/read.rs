@@ -320,6 +320,30 @@ fn a_broken_text_file_is_told_with_line_and_value() {
 }
 
 #[test]
+fn an_object_that_is_cut_off_is_told_with_its_line() {
+    let whole = "{\"id\":\"é\",\"length\":30}\n{\"id\":\"ü\",\"length\":41}";
+    let second = whole.find('\n').expect("two lines") + 1;
+    for end in 1..whole.len() {
+        let found = read("a.jsonl", &whole.as_bytes()[..end], &plain());
+        // Nothing tells lines that are whole from all lines.
+        if end == second || end == second - 1 {
+            assert_eq!(found.unwrap(), [30]);
+            continue;
+        }
+        let error = found.expect_err("cut off").to_string();
+        let line = if end < second { 1 } else { 2 };
+        assert!(
+            error.contains(&format!("a.jsonl, line {line}: ")),
+            "{end}: {error}"
+        );
+    }
+    assert_eq!(
+        read("a.jsonl", whole.as_bytes(), &plain()).unwrap(),
+        [30, 41]
+    );
+}
+
+#[test]
 fn a_json_number_is_told_by_what_is_wrong_with_it() {
     let cases = [
         ("7.5", "`7.5` is not a whole number"),

@@ -18,8 +18,10 @@ use crate::cli::{
     Beside, ClusterArgs, Format, Over, PlanArgs, SweepArgs, Verify, WindowArgs, WorkloadArgs,
 };
 use crate::failure::Failure;
+use crate::identity::FileIdentity;
 use crate::interrupt;
 use crate::measure::{Source, SweepOptions, VERIFIED_EVERY, combination};
+use crate::measured;
 use crate::preset::Settings;
 use crate::report::Report;
 
@@ -35,10 +37,13 @@ pub(super) fn run(
     asked: &SweepArgs,
 ) -> Outcome {
     let base = Settings::new(workload, cluster, plan);
+    let source = Source::new(workload)?;
+    let combinations = combinations::all(&base, &asked.over)?;
     let sweep = Sweep {
         context,
-        source: Source::new(workload)?,
-        combinations: combinations::all(&base, &asked.over)?,
+        files: files(&source, &combinations)?,
+        source,
+        combinations,
         base,
         over: &asked.over,
         options: SweepOptions {
@@ -73,10 +78,27 @@ fn resumed(context: &Context) -> Result<&Path, Failure> {
     }
 }
 
+/// The files that decide numbers, as they are. One that cannot be read is left out: its reader will say why.
+fn files(source: &Source, combinations: &[Combination]) -> Result<Vec<FileIdentity>, Failure> {
+    let mut paths = source.files()?;
+    for Combination { settings, .. } in combinations {
+        let speeds = settings.speeds.as_deref().and_then(measured::speeds_file);
+        let costs = settings.costs.as_deref().map(Path::new);
+        for path in costs.into_iter().chain(speeds) {
+            if paths.iter().all(|known| known != path) {
+                paths.push(path.to_owned());
+            }
+        }
+    }
+    let identities = paths.iter().map(|path| FileIdentity::of(path));
+    Ok(identities.filter_map(Result::ok).collect())
+}
+
 /// What was asked for.
 struct Sweep<'a> {
     context: &'a Context,
     source: Source,
+    files: Vec<FileIdentity>,
     base: Settings,
     over: &'a [Over],
     combinations: Vec<Combination>,
@@ -151,6 +173,7 @@ impl Sweep<'_> {
         report.config["over"] = json!(self.over.iter().map(Over::to_string).collect::<Vec<_>>());
         report.config["beside"] = json!(self.options.beside.name());
         report.config["verify"] = json!(self.options.verify.name());
+        report.config["files"] = json!(self.files);
         report.header();
         report.note(self.base.line());
         report.note(format!("lengths {}", self.source.name()));

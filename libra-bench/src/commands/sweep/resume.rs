@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::combinations::Combination;
 use crate::failure::Failure;
+use crate::identity::FileIdentity;
 use crate::report::{self, Report};
 
 /// Of each combination the case that `path` holds, if any. `report` is the report of this sweep: both must agree in all
@@ -35,6 +36,9 @@ pub(super) fn cases(
     let empty = Map::new();
     let config = |head: &'_ Value| head["config"].as_object().unwrap_or(&empty).clone();
     let (theirs, ours) = (config(&found), config(&own));
+    if let Some(text) = file_differs(&theirs, &ours) {
+        return Err(other(text));
+    }
     for name in ours.keys().chain(theirs.keys()) {
         let value = |config: &Map<String, Value>| config.get(name).cloned().unwrap_or_default();
         if let Some(text) = differs(&format!("config.{name}"), &value(&theirs), &value(&ours)) {
@@ -57,6 +61,19 @@ pub(super) fn cases(
         }
     }
     Ok(cases)
+}
+
+/// A file that both were made from and that was another then.
+fn file_differs(there: &Map<String, Value>, here: &Map<String, Value>) -> Option<String> {
+    let files = |config: &Map<String, Value>| -> Vec<FileIdentity> {
+        let files = config.get("files").cloned().unwrap_or_default();
+        serde_json::from_value(files).unwrap_or_default()
+    };
+    let theirs = files(there);
+    files(here).into_iter().find_map(|own| {
+        let other = theirs.iter().find(|other| other.file == own.file)?;
+        (*other != own).then(|| format!("{} has {other} there and {own} here", own.file))
+    })
 }
 
 fn differs(name: &str, there: &Value, here: &Value) -> Option<String> {

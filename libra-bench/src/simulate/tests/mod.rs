@@ -6,6 +6,7 @@ mod jitter;
 mod kernel;
 mod model;
 mod pipeline;
+mod plain;
 mod real;
 mod step;
 mod trace;

@@ -118,10 +118,14 @@ fn ticked(program: &Program, fabric: &Fabric, compute_ns: &[Vec<u64>]) -> Vec<u6
     finish.into_iter().flatten().collect()
 }
 
-/// Two exchanges and two chunks a worker, in one of several orders.
-fn programs() -> impl Strategy<Value = (Program, Vec<Vec<u64>>)> {
-    let moves = || prop::collection::btree_map((0..6u32, 0..6u32), 1..300u64, 0..20);
-    let orders = prop::collection::vec((0..3usize, 0..400u64, 0..400u64), 6);
+/// Two exchanges of up to `messages` and two chunks a worker, in one of several orders.
+pub(super) fn programs(
+    workers: u32,
+    messages: usize,
+) -> impl Strategy<Value = (Program, Vec<Vec<u64>>)> {
+    let moves =
+        move || prop::collection::btree_map((0..workers, 0..workers), 0..300u64, 0..=messages);
+    let orders = prop::collection::vec((0..3usize, 0..400u64, 0..400u64), workers as usize);
     (moves(), moves(), orders).prop_map(|(first, second, orders)| {
         let list = |moves: std::collections::BTreeMap<(u32, u32), u64>| -> Vec<(u32, u32, u64)> {
             let apart = moves.into_iter().filter(|((from, to), _)| from != to);
@@ -231,7 +235,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn events_are_those_of_the_clock((program, compute_ns) in programs(), nics in prop::sample::select(vec![1, 2, 4])) {
+    fn events_are_those_of_the_clock((program, compute_ns) in programs(6, 20), nics in prop::sample::select(vec![1, 2, 4])) {
         let text = small().replace("nics = 4", &format!("nics = {nics}"));
         let fabric = Fabric::new(&cluster(&text), 1, 6);
         let times = run(&program, &fabric, &compute_ns, None);
@@ -240,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn one_after_the_other_ends_between_the_busiest_port_and_twice_that((program, _) in programs()) {
+    fn one_after_the_other_ends_between_the_busiest_port_and_twice_that((program, _) in programs(6, 20)) {
         let text = small().replace("message_us = 0.01", "message_us = 0").replace("message_us = 0.02", "message_us = 0");
         let fabric = Fabric::new(&cluster(&text), 0, 6);
         let mut all_at_once = program;

@@ -1,7 +1,10 @@
 //! Arrow IPC, files and streams, a record batch at a time.
+//!
+//! A stream must end with its marker. The format lets it end with the file as well, but then one that was cut off between
+//! two batches looks whole; every writer in use writes the marker.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
@@ -22,7 +25,8 @@ use super::{choose, damaged, guarded, push, wrong_type};
 /// What a file begins with; a stream does not.
 const MAGIC: &[u8] = b"ARROW1";
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+/// Up to the first that says why it is none.
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, String>> + Send>;
 
 /// One column of all record batches.
 struct Column {
@@ -80,13 +84,72 @@ fn read(
     };
     file.seek(SeekFrom::Start(0)).map_err(fail)?;
     let file = BufReader::new(file);
+    let told = |batch: Result<RecordBatch, ArrowError>| batch.map_err(|error| error.to_string());
     Ok(if is_file {
         FileReader::try_new(file, columns)
-            .map(|reader| (reader.schema(), Box::new(reader) as Batches))
+            .map(|reader| (reader.schema(), Box::new(reader.map(told)) as Batches))
     } else {
+        let file = Watched {
+            file,
+            bytes: 0,
+            is_at_end: false,
+        };
         StreamReader::try_new(file, columns)
-            .map(|reader| (reader.schema(), Box::new(reader) as Batches))
+            .map(|reader| (reader.schema(), Box::new(Stream(reader)) as Batches))
     })
+}
+
+/// A file that is read to its end or not.
+struct Watched {
+    file: BufReader<File>,
+    /// Read so far.
+    bytes: u64,
+    /// Whether there was nothing more to read.
+    is_at_end: bool,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.bytes += read as u64;
+        self.is_at_end |= read == 0 && !buffer.is_empty();
+        Ok(read)
+    }
+}
+
+/// The record batches of a stream, up to its marker.
+struct Stream(StreamReader<Watched>);
+
+impl Iterator for Stream {
+    type Item = Result<RecordBatch, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.0.next() {
+            Some(batch) => Some(batch.map_err(|error| error.to_string())),
+            None => self.check_end().err().map(Err),
+        }
+    }
+}
+
+impl Stream {
+    /// Whether the reader ended at the marker, and the file does, too.
+    fn check_end(&mut self) -> Result<(), String> {
+        let file = self.0.get_mut();
+        if file.is_at_end {
+            return Err(format!(
+                "the stream ends after {} bytes without its end marker, the bytes FF FF FF FF 00 00 00 00: it is cut off",
+                file.bytes
+            ));
+        }
+        let end = file.bytes;
+        match io::copy(file, &mut io::sink()) {
+            Ok(0) => Ok(()),
+            Ok(more) => Err(format!(
+                "{more} bytes follow the end marker of the stream at byte {end}; legal are none"
+            )),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }
 
 impl Blocks for Column {
@@ -102,7 +165,7 @@ impl Column {
             let Some(batch) = self.batches.next() else {
                 return self.numbers.finish(self.rows);
             };
-            let batch = batch.map_err(|error| damaged(self.numbers.path(), FORMAT, &error))?;
+            let batch = batch.map_err(|problem| damaged(self.numbers.path(), FORMAT, problem))?;
             self.take(block, batch.column(0).as_ref())?;
         }
         Ok(())

@@ -64,6 +64,9 @@ impl FromStr for IdxSamples {
 
 /// The samples of an index.
 pub(super) struct Index {
+    header: Header,
+    /// Whether the file's size was not known before it was read.
+    is_decoded: bool,
     sequences: Sequences,
     documents: Option<Documents>,
     numbers: Collector,
@@ -75,6 +78,7 @@ impl Index {
         path: &Path,
         samples: IdxSamples,
     ) -> Result<Self, InputError> {
+        let is_decoded = source.known_bytes().is_none();
         let (header, source) = Header::read(source, path)?;
         let documents = match samples {
             IdxSamples::Sequences => None,
@@ -88,19 +92,34 @@ impl Index {
             sequences: Sequences::open(&header, source, path)?,
             documents,
             numbers: Collector::new(path, unit, false),
+            header,
+            is_decoded,
+        })
+    }
+
+    /// Whether what follows the tables that were read is what the header says.
+    fn check_rest(&mut self) -> Result<(), InputError> {
+        let path = self.numbers.path();
+        let (read, rest) = match &mut self.documents {
+            Some(documents) => (self.header.tables_bytes(), documents.indices.rest(path)?),
+            None => {
+                let read = u128::from(HEADER_BYTES) + 12 * u128::from(self.header.sequences);
+                (read, self.sequences.offsets.rest(path)?)
+            }
+        };
+        let checked = self.header.check_size(read + u128::from(rest));
+        checked.map_err(|problem| InputError::Index {
+            path: path.to_owned(),
+            problem,
         })
     }
 }
 
 impl Blocks for Index {
     fn fill(&mut self, block: &mut Vec<u32>) -> Result<(), InputError> {
-        let Self {
-            sequences,
-            documents,
-            numbers,
-        } = self;
         while block.is_empty() {
-            let (read, samples) = match documents {
+            let sequences = &mut self.sequences;
+            let (read, samples) = match &mut self.documents {
                 Some(documents) => (
                     documents.fill(sequences, block)?,
                     documents.indices.rows - 1,
@@ -108,10 +127,13 @@ impl Blocks for Index {
                 None => (sequences.fill(block)?, sequences.lengths.rows),
             };
             if read == 0 {
-                return numbers.finish(samples);
+                if self.is_decoded {
+                    self.check_rest()?;
+                }
+                return self.numbers.finish(samples);
             }
             let tokens = block.iter().copied().map(u64::from).sum();
-            numbers.count(samples, block.len() as u64, tokens)?;
+            self.numbers.count(samples, block.len() as u64, tokens)?;
         }
         Ok(())
     }
@@ -164,22 +186,26 @@ impl Header {
             ));
         }
         if let Some(found) = source.known_bytes() {
-            header.check_size(found).map_err(refuse)?;
+            header.check_size(found.into()).map_err(refuse)?;
         }
         Ok((header, source))
     }
 
+    /// Bytes of the header and the three tables.
+    fn tables_bytes(&self) -> u128 {
+        u128::from(HEADER_BYTES) + 12 * u128::from(self.sequences) + 8 * u128::from(self.indices)
+    }
+
     /// Whether a file of `found` bytes holds the tables, and nothing more than modes.
-    fn check_size(&self, found: u64) -> Result<(), String> {
-        let (sequences, indices) = (u128::from(self.sequences), u128::from(self.indices));
-        let expected = u128::from(HEADER_BYTES) + 12 * sequences + 8 * indices;
-        if [expected, expected + sequences].contains(&u128::from(found)) {
+    fn check_size(&self, found: u128) -> Result<(), String> {
+        let (sequences, indices, expected) = (self.sequences, self.indices, self.tables_bytes());
+        let with_modes = expected + u128::from(sequences);
+        if [expected, with_modes].contains(&found) {
             return Ok(());
         }
         Err(format!(
-            "{sequences} sequences and {indices} document indices take {expected} bytes, {} with modes, the file has \
-             {found}",
-            expected + sequences
+            "{sequences} sequences and {indices} document indices take {expected} bytes, {with_modes} with modes, the \
+             file has {found}"
         ))
     }
 }

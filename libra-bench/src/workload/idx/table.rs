@@ -1,5 +1,6 @@
 //! A table of an index, block by block.
 
+use std::io;
 use std::path::Path;
 
 use super::super::content::{Content, read_up_to};
@@ -38,12 +39,12 @@ impl<const SIZE: usize> Table<SIZE> {
         let mut source = Content::open(path)?;
         let skipped = match u64::try_from(skip) {
             Ok(skip) => source.skip(skip),
-            Err(_) => Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Err(_) => Err(io::ErrorKind::UnexpectedEof.into()),
         };
         let table = Self::new(source, name, rows);
         match skipped {
             Ok(()) => Ok(table),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Err(table.cut_off(path, 0))
             }
             Err(error) => Err(InputError::io(path, error)),
@@ -62,6 +63,11 @@ impl<const SIZE: usize> Table<SIZE> {
         }
         self.read += rows;
         Ok(self.bytes.as_chunks::<SIZE>().0)
+    }
+
+    /// How many bytes of the file follow those that were read.
+    pub(super) fn rest(&mut self, path: &Path) -> Result<u64, InputError> {
+        io::copy(&mut self.source, &mut io::sink()).map_err(|error| InputError::io(path, error))
     }
 
     fn cut_off(&self, path: &Path, row: u64) -> InputError {

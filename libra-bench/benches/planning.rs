@@ -16,9 +16,10 @@ use libra_sched::exchange::route;
 use libra_sched::placement::{self, Problem};
 use libra_sched::vrsp::{self, Vrsp};
 use libra_sched::{
-    ElementBytes, HeadSplit, KvRoute, LayoutKind, Mask, PackedLengths, Placer, PlanConfig, PoolId,
-    PoolPlan, Proxy, Slack, TileSet, TokenLayout, Topology, WindowShape, plan, plan_pool,
-    plan_pool_with, tiles, verify, wire,
+    CostTable, ElementBytes, HeadSplit, KvFetch, KvRoute, LayoutKind, Mask, Measured,
+    PackedLengths, Placer, PlanConfig, PoolId, PoolPlan, Proxy, Slack, TileSet, TokenLayout,
+    Topology, WindowShape, plan, plan_pool, plan_pool_measured, plan_pool_with, tiles, verify,
+    wire,
 };
 
 #[path = "../../tests/twins/algorithm_2.rs"]
@@ -314,6 +315,39 @@ fn exchange_cases(window: Window) -> [Case; 2] {
     ]
 }
 
+/// Whole plans in runs: by work, and by times at which short pieces of samples take longer.
+fn timed_cases(window: Window) -> [Case; 2] {
+    let (name, count) = (window.name, window.pools.len());
+    let pools = Rc::new(window.pools);
+    let lengths = [128u32, 1024, 8192, 65_536];
+    // A fixed cost a query beside one a pair, as kernels have.
+    let time_ns = |len: u32| vec![f64::from(len) * (f64::from(len) / 2.0 + 200.0)];
+    let costs = CostTable::new(Mask::Causal, &lengths, &[1], &lengths.map(time_ns));
+    let costs = Rc::new(costs.expect("positive times"));
+    [("runs", None), ("runs_by_costs", Some(costs))].map(|(kind, costs)| {
+        let pools = Rc::clone(&pools);
+        let (mut scratch, mut turn) = (plan::Scratch::default(), 0);
+        case(format!("plan_{kind}_{name}"), count, move || {
+            turn += 1;
+            let pool = &pools[turn % pools.len()];
+            let nodes = Topology::default();
+            let config = PlanConfig {
+                placer: Placer::Export(Slack::PAPER, nodes),
+                kv_fetch: KvFetch::Range,
+                kv_route: KvRoute::Node(nodes),
+                ..pool.config
+            };
+            let measured = Measured {
+                costs: costs.as_deref(),
+                speeds: None,
+            };
+            let (lengths, layout, heads) = (&pool.lengths, &pool.layout, &pool.heads);
+            let plan = plan_pool_measured(&mut scratch, lengths, layout, heads, &config, measured);
+            black_box(plan.expect("legal"));
+        })
+    })
+}
+
 /// Small windows are placed more often.
 fn counted(work: &[u64]) -> usize {
     64_000 / work.len()
@@ -344,6 +378,7 @@ fn vrsp_cases(corpus: &str, sequences: u64, name: &str) -> ([Case; 3], Vec<u64>)
 /// What the names of cases begin with, by what has to be made for them.
 const VRSP_NAMES: [&str; 3] = ["sort", "vrsp", "certified"];
 const EXCHANGE_NAMES: [&str; 2] = ["simulate", "route"];
+const TIMED_NAMES: [&str; 2] = ["plan_runs", "plan_runs_by_costs"];
 const TILE_NAMES: [&str; 3] = ["placement_literal", "placement", "plan_and_encode"];
 
 /// The cases that `wanted` names; only their windows are made.
@@ -365,6 +400,9 @@ fn cases(wanted: impl Fn(&str) -> bool) -> Vec<Case> {
         if any(&["runs"], window.0) {
             let [_, runs] = runs_cases(in_runs(window));
             cases.push(runs);
+        }
+        if any(&TIMED_NAMES, window.0) {
+            cases.extend(timed_cases(in_runs(window)));
         }
     }
     for window in PLACED
@@ -513,6 +551,16 @@ fn report() -> ExitCode {
             faster >= 25.0,
             wrong,
         );
+    }
+    for window in PLACED.map(in_runs) {
+        let repeat = window.pools.len();
+        let mut cases = timed_cases(window);
+        let times = time(&mut cases, repeat);
+        let slower = median(times[1].iter().zip(&times[0]).map(|(by, work)| by / work));
+        let [work, by_costs] = &cases;
+        let ns = [0, 1].map(|at: usize| median(times[at].iter().copied()));
+        line(&work.name, ns[0], 1.0, &work.name, "", true, 0);
+        line(&by_costs.name, ns[1], slower, &work.name, "", true, 0);
     }
     println!("# Reproduce: cargo bench -p libra-bench --bench planning");
     if missed > 0 {

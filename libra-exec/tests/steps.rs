@@ -376,30 +376,40 @@ fn workers_with_other_programs_refuse_each_other() {
 }
 
 #[test]
-fn tokens_held_twice_or_by_nobody_are_found_out() {
+fn tokens_held_twice_or_by_nobody_are_refused() {
     let case = three_workers();
-    let build = |held: Vec<Vec<Piece>>| {
-        let case = Case {
-            held,
-            ..case.clone()
-        };
-        std::panic::catch_unwind(|| drop(case.steps())).is_err()
-    };
-    assert!(!build(case.held.clone()));
-    let damaged = |damage: fn(&mut Vec<Vec<Piece>>)| {
+    let said = |damage: fn(&mut Vec<Vec<Piece>>)| {
         let mut held = case.held.clone();
         damage(&mut held);
-        build(held)
+        let lengths = case.lengths.clone();
+        let steps = Steps::new(lengths, held, &case.heads, case.mask, ElementBytes::F64);
+        steps.map(drop).map_err(|error| error.to_string())
     };
-    assert!(damaged(|held| held[0][0].end -= 1));
-    assert!(damaged(|held| held[1][0].start -= 1));
-    assert!(damaged(|held| held.truncate(2)));
-    assert!(damaged(|held| held[1].reverse()));
-    let twice = |held: &mut Vec<Vec<Piece>>| {
-        let piece = held[0][0];
-        held[2].insert(0, piece);
+    assert_eq!(said(|_| ()), Ok(()));
+    assert_eq!(said(|held| held[1].reverse()), Ok(()), "any order will do");
+    let damages: [fn(&mut Vec<Vec<Piece>>); 4] = [
+        |held| held[0][0].end -= 1,
+        |held| held[1][0].start -= 1,
+        |held| held.truncate(2),
+        |held| {
+            let piece = held[0][0];
+            held[2].push(piece);
+        },
+    ];
+    for damage in damages {
+        let said = said(damage).expect_err("damaged");
+        assert!(said.contains("token of a sample"), "{said}");
+    }
+    let said_of = |piece: Piece| {
+        let mut held = case.held.clone();
+        held[0].push(piece);
+        let lengths = case.lengths.clone();
+        let steps = Steps::new(lengths, held, &case.heads, case.mask, ElementBytes::F64);
+        steps.expect_err("damaged").to_string()
     };
-    assert!(damaged(twice));
+    let (sample, start, end) = (SampleId(99), 0, 3);
+    let beyond = said_of(Piece { sample, start, end });
+    assert!(beyond.contains("99"), "{beyond}");
 }
 
 #[test]

@@ -130,16 +130,13 @@ pub struct StepPrograms {
 }
 
 impl Steps {
-    /// Programs of as many workers as `held` has lists, each of pieces by (sample, token). All heads are one shard.
+    /// Programs of as many workers as `held` has lists of pieces. All heads are one shard.
     ///
     /// # Errors
-    /// Lengths in which samples continue others.
-    ///
-    /// # Panics
-    /// Unless every token of every sample is held once, and every list is in order.
+    /// Lengths in which samples continue others; a token that nobody holds, that is held twice, or that is not there.
     pub fn new(
         lengths: PackedLengths,
-        held: Vec<Vec<Piece>>,
+        mut held: Vec<Vec<Piece>>,
         heads: &HeadSplit,
         mask: Mask,
         bytes: ElementBytes,
@@ -152,7 +149,8 @@ impl Steps {
                 legal: "plans",
             });
         }
-        check_held(&lengths, &held);
+        held.iter_mut().for_each(|own| own.sort_unstable());
+        check_held(&lengths, &held)?;
         let (q_heads, kv_heads) = (heads.q_heads(), heads.kv_heads());
         Ok(Self {
             heads: HeadSplit::new(q_heads, kv_heads, heads.dim_qk(), heads.dim_v(), 1, 1)?,
@@ -354,26 +352,45 @@ impl Steps {
     }
 }
 
-fn check_held(lengths: &PackedLengths, held: &[Vec<Piece>]) {
-    for own in held {
-        assert!(own.is_sorted(), "a worker holds pieces by (sample, token)");
-    }
+/// Every token of every sample is held once.
+fn check_held(lengths: &PackedLengths, held: &[Vec<Piece>]) -> Result<(), Error> {
     let mut all = held.concat();
     all.sort_unstable();
     let mut pieces = all.into_iter().peekable();
     for sample in (0..lengths.samples()).map(SampleId::new) {
         let mut next = 0;
-        while let Some(piece) = pieces.next_if(|p| (p.sample, p.start) == (sample, next)) {
-            assert!(piece.end > next, "a piece has tokens");
+        while let Some(piece) = pieces.next_if(|piece| piece.sample == sample) {
+            check_start(piece.start, next)?;
+            if piece.end <= piece.start {
+                let name = "tokens of a piece";
+                return Err(Error::Zero { name });
+            }
             next = piece.end;
         }
-        assert_eq!(next, lengths.length(sample), "tokens of {sample} held once");
+        check_start(lengths.length(sample), next)?;
     }
-    assert_eq!(
-        pieces.next(),
-        None,
-        "a piece of a token that is there and held by nobody else"
-    );
+    match pieces.next() {
+        None => Ok(()),
+        Some(piece) => Err(Error::OutOfRange {
+            name: "sample of a piece",
+            value: piece.sample.0.into(),
+            count: lengths.samples() as u64,
+        }),
+    }
+}
+
+/// A piece, or the end of a sample, comes where the piece before ends.
+fn check_start(start: u32, before: u32) -> Result<(), Error> {
+    if start == before {
+        return Ok(());
+    }
+    Err(Error::Mismatch {
+        name: "token of a sample",
+        left: start.into(),
+        left_of: "where its next held piece starts, or it ends",
+        right: before.into(),
+        right_of: "where the pieces held before end",
+    })
 }
 
 /// Those of `located`, which are by (sample, token), that are of `samples`.

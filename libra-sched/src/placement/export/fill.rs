@@ -12,7 +12,7 @@ use crate::lengths::first_where;
 /// keys as a full room's.
 const SMALL_ROOM: u64 = 7;
 /// Lines that differ and are weighed at one step: the longest samples come first.
-const LINES_WEIGHED: usize = 64;
+const LINES_WEIGHED: usize = 6;
 
 /// Free tokens of one sample in one shard at one node.
 #[derive(Clone, Copy, Debug)]

@@ -160,9 +160,15 @@ impl Lines {
         &self.shares[begin..end]
     }
 
-    /// Lines that a worker holds or computes something of, ascending.
-    pub(super) fn of_worker(&self, worker: u32) -> &[u32] {
-        &self.of_worker[worker as usize]
+    /// Lines of which both workers hold or compute something; all that they ever will.
+    pub(super) fn common(&self, [a, b]: [u32; 2]) -> impl Iterator<Item = usize> {
+        let mut of_b = self.of_worker[b as usize].iter().peekable();
+        let of_a = self.of_worker[a as usize].iter();
+        of_a.filter(move |&line| {
+            while of_b.next_if(|&other| other < line).is_some() {}
+            of_b.peek() == Some(&line)
+        })
+        .map(|&line| line as usize)
     }
 
     /// Work of the runs of `worker` in a line.
@@ -201,11 +207,6 @@ impl Lines {
         for line in &mut self.all[end.line + 1..] {
             line.begin += grown;
             line.end += grown;
-        }
-        let lines = &mut self.of_worker[worker as usize];
-        let id = end.line as u32;
-        if let Err(place) = lines.binary_search(&id) {
-            lines.insert(place, id);
         }
     }
 

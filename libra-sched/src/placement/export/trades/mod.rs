@@ -1,5 +1,5 @@
 //! Trades: a worker hands its small run of a line to one that reads the line's keys anyway, and gets
-//! as much work back where that costs least, which is mostly in a line whose keys it reads itself.
+//! as much work back in a line of which it has something itself.
 //!
 //! Runs that fill the last room of a worker are short, and read as many keys as long ones. So for
 //! each of them the bytes of its keys are a *wish*. The greatest are looked at first: of all workers
@@ -26,16 +26,19 @@ use std::ops::RangeInclusive;
 use super::Task;
 use super::fill::Fill;
 use super::pieces::Pieces;
+use crate::ids::WorkerId;
 use crate::lengths::first_where;
 use crate::mask::Mask;
 
 use bytes::{alone, bytes};
 use lines::{End, Line, Lines, Share, cut_off, hand_runs};
 
+/// Wishes that are looked at: later ones save little.
+const WISHES: usize = 32;
 /// Runs of more than one part in this of a target are left: as much seldom comes back.
 const SMALL_RUN: u64 = 4;
 /// Takers for whom something to give back is sought.
-const TAKERS: usize = 8;
+const TAKERS: usize = 3;
 
 /// Runs of a worker in a line; the one that reads the most bytes of keys for them alone comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,7 +118,7 @@ impl Trades {
         }
         self.wishes.sort_unstable();
         // Later ones save little.
-        self.wishes.truncate(task.targets.len());
+        self.wishes.truncate(WISHES);
     }
 
     /// Makes the best trade for a wish, if any saves bytes.
@@ -153,21 +156,38 @@ impl Trades {
         best.is_some()
     }
 
-    /// Those to whom the runs of `worker` in `line` go for fewer bytes, the fewest first: workers
-    /// from just below them on up, since others read few of their keys.
+    /// Those to whom the runs of `worker` in `line` go for fewer bytes, the fewest first: workers above
+    /// them and just below, since others read few of their keys.
     fn find_takers(&mut self, task: &Task<'_>, line: usize, worker: u32) {
         self.takers.clear();
         let shares = self.lines.shares_of(line);
-        let lowest = shares.iter().position(|s| s.is_run_of(worker)).unwrap_or(0);
-        for share in &shares[lowest.saturating_sub(1)..] {
-            let taker = share.worker;
+        let is_run = |share: &Share| share.is_run_of(worker);
+        let Some(lowest) = shares.iter().position(is_run) else {
+            return;
+        };
+        let last = shares.iter().rposition(is_run).unwrap_or(lowest);
+        let is_home = |taker| shares.iter().any(|s| is_run(s) && s.home == taker);
+        let node = |worker| task.topology.node(WorkerId(worker));
+        // Above the runs keys are read already: what changes depends on the taker's node alone.
+        let mut known: Option<(u32, i64)> = None;
+        for at in (last + 1..shares.len()).chain(lowest.saturating_sub(1)..=last) {
+            let taker = shares[at].worker;
             if taker == worker || self.takers.iter().any(|&(_, known)| known == taker) {
                 continue;
             }
-            self.trial.clear();
-            self.trial.extend_from_slice(shares);
-            hand_runs(&mut self.trial, [worker, taker]);
-            let change = self.change(task, line, [worker, taker]);
+            let is_like_others = at > last && !is_home(taker);
+            let alike = known.filter(|&(of, _)| is_like_others && of == node(taker));
+            let change = if let Some((_, change)) = alike {
+                change
+            } else {
+                self.trial.clear();
+                self.trial.extend_from_slice(shares);
+                hand_runs(&mut self.trial, [worker, taker]);
+                self.change(task, line, [worker, taker])
+            };
+            if is_like_others {
+                known = Some((node(taker), change));
+            }
             self.takers.push((change, taker));
         }
         self.takers.retain(|&(change, _)| change < 0);
@@ -192,9 +212,8 @@ impl Trades {
         range: RangeInclusive<u64>,
     ) -> Option<(i64, End)> {
         let mut best: Option<(i64, End)> = None;
-        let others = self.lines.of_worker(giver).iter().map(|&l| l as usize);
-        for of_giver in others.filter(|&l| l != line) {
-            let shares = self.lines.shares_of(of_giver);
+        for common in self.lines.common([giver, other]).filter(|&l| l != line) {
+            let shares = self.lines.shares_of(common);
             let last = shares.iter().rfind(|s| s.worker == other);
             let reach = last.map_or(0, |share| share.end);
             for (at, share) in shares.iter().enumerate() {
@@ -203,7 +222,7 @@ impl Trades {
                 }
                 for is_top in [true, false] {
                     let end = End {
-                        line: of_giver,
+                        line: common,
                         share: at,
                         cut: 0,
                         is_top,

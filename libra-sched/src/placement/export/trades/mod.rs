@@ -10,7 +10,7 @@
 //!
 //! Under masks other than causal, with samples that continue others, or where several shards read one
 //! KV head, keys are not those of one line alone, and nothing is traded. O(lines · shares of a line),
-//! and for each wish, one a worker at most, O(takers · (lines of the taker + log L)).
+//! and for each of [`WISHES`] wishes O(takers · (lines of its worker + log L)).
 //!
 //! Source: pairwise exchange as in local search for generalized assignment (Martello and Toth,
 //! "Knapsack Problems", 1990, ch. 7), for loads that are divisible.

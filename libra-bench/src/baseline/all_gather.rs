@@ -9,10 +9,9 @@ use libra_exec::Steps;
 use libra_exec::program::{Leg, Step};
 use libra_exec::steps::{Place, Route};
 use libra_sched::{
-    KvFetch, KvRoute, LayoutKind, PackedLengths, Placer, PlanConfig, PoolPlan, SequenceId,
-    TokenLayout, plan_pool,
+    KvFetch, KvRoute, LayoutKind, PackedLengths, Placer, PlanConfig, PoolPlan, TokenLayout,
+    plan_pool,
 };
-use rayon::prelude::*;
 
 use super::libra::resharded;
 use super::pieces::held;
@@ -25,22 +24,10 @@ use crate::preset::Shapes;
 pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
     let (tokens, cp) = (shapes.window.seq_tokens(), shapes.window.cp());
     let layout = TokenLayout::new(LayoutKind::Zigzag, 1, tokens, cp)?;
-    let groups: Vec<Result<Group, Failure>> = (0..window.sequences())
-        .into_par_iter()
-        .map(|sequence| {
-            let lengths = window.select(&[SequenceId::new(sequence)])?;
-            let work = Work::Plan(Box::new(plan(&lengths, &layout, shapes)?));
-            let samples = pools::samples_of(window, &[SequenceId::new(sequence)]);
-            Ok(pools::group(
-                &shapes.window,
-                sequence,
-                samples,
-                work,
-                &layout,
-            ))
-        })
-        .collect();
-    groups.into_iter().collect()
+    pools::each_sequence(window, shapes, |lengths| {
+        let work = Work::Plan(Box::new(plan(&lengths, &layout, shapes)?));
+        Ok((work, layout.clone()))
+    })
 }
 
 /// Queries stay where `layout` has them, and fetch whole samples.

@@ -12,8 +12,7 @@ use std::collections::BinaryHeap;
 use libra_exec::Steps;
 use libra_exec::program::{Leg, Step};
 use libra_exec::steps::{Piece, Place, Route};
-use libra_sched::{Fragment, Mask, PackedLengths, SequenceId, TokenLayout};
-use rayon::prelude::*;
+use libra_sched::{Fragment, Mask, PackedLengths, TokenLayout};
 
 use super::pieces::held;
 use super::steps::{Scheme, StepWork};
@@ -28,23 +27,11 @@ const STAGES_MAX: u32 = 4;
 
 /// A program a sequence, in arrival order, with as many stages as the shapes have chunks.
 pub(super) fn groups(window: &PackedLengths, shapes: &Shapes) -> Result<Vec<Group>, Failure> {
-    let groups: Vec<Result<Group, Failure>> = (0..window.sequences())
-        .into_par_iter()
-        .map(|sequence| {
-            let lengths = window.select(&[SequenceId::new(sequence)])?;
-            let layout = dispatched(&lengths, shapes)?;
-            let work = Work::Steps(Box::new(work(lengths, &layout, shapes)?));
-            let samples = pools::samples_of(window, &[SequenceId::new(sequence)]);
-            Ok(pools::group(
-                &shapes.window,
-                sequence,
-                samples,
-                work,
-                &layout,
-            ))
-        })
-        .collect();
-    groups.into_iter().collect()
+    pools::each_sequence(window, shapes, |lengths| {
+        let layout = dispatched(&lengths, shapes)?;
+        let work = Work::Steps(Box::new(work(lengths, &layout, shapes)?));
+        Ok((work, layout))
+    })
 }
 
 /// Home of the tokens of the one sequence of `lengths`, chunk by chunk.
@@ -268,7 +255,7 @@ fn walk(steps: &mut Steps, worker: u32, casts: &[u32], reduces: &[u32]) {
 #[cfg(test)]
 mod tests {
     use libra_sched::vrsp::{Vrsp, place};
-    use libra_sched::{KvFetch, Placer, PlanConfig, plan_pool};
+    use libra_sched::{KvFetch, Placer, PlanConfig, SequenceId, plan_pool};
     use proptest::prelude::*;
 
     use super::*;

@@ -110,6 +110,26 @@ impl Groups {
     }
 }
 
+/// A group a sequence, in arrival order: `of` says what its workers do and hold. Sequences are taken in parallel; the
+/// answer does not depend on it.
+pub(super) fn each_sequence(
+    window: &PackedLengths,
+    shapes: &Shapes,
+    of: impl Fn(PackedLengths) -> Result<(Work, TokenLayout), Failure> + Sync,
+) -> Result<Vec<Group>, Failure> {
+    let groups: Vec<Result<Group, Failure>> = (0..window.sequences())
+        .into_par_iter()
+        .map(|sequence| {
+            let members = [SequenceId::new(sequence)];
+            let (work, layout) = of(window.select(&members)?)?;
+            let samples = samples_of(window, &members);
+            Ok(group(&shapes.window, sequence, samples, work, &layout))
+        })
+        .collect();
+    // In order, so that the first error does not depend on threads.
+    groups.into_iter().collect()
+}
+
 /// Samples of `members`, sequence by sequence.
 pub(super) fn samples_of(window: &PackedLengths, members: &[SequenceId]) -> Vec<SampleId> {
     let samples = (members.iter()).flat_map(|member| window.samples_of(member.index()));

@@ -10,8 +10,7 @@
 //! Forward, all K and V but a worker's own pass through it: (CP−1)/CP · L · 2·h_kv·d·b bytes. Backward they do so again,
 //! and their gradients make a full turn, which ends at home. O(CP² · pieces) a sequence.
 
-use libra_sched::{Fragment, LayoutKind, PackedLengths, SequenceId, TokenLayout};
-use rayon::prelude::*;
+use libra_sched::{Fragment, LayoutKind, PackedLengths, TokenLayout};
 
 use super::pieces::held;
 use super::steps::{Scheme, StepWork};
@@ -34,25 +33,13 @@ pub(super) fn groups(
     shapes: &Shapes,
     sharding: Sharding,
 ) -> Result<Vec<Group>, Failure> {
-    let groups: Vec<Result<Group, Failure>> = (0..window.sequences())
-        .into_par_iter()
-        .map(|sequence| {
-            let lengths = window.select(&[SequenceId::new(sequence)])?;
-            let layout = layout(&lengths, shapes.window.cp(), sharding)?;
-            let held = held(&lengths, &layout, 0);
-            let work = StepWork::new(lengths, held, shapes, Scheme::Ring)?;
-            let work = Work::Steps(Box::new(work));
-            let samples = pools::samples_of(window, &[SequenceId::new(sequence)]);
-            Ok(pools::group(
-                &shapes.window,
-                sequence,
-                samples,
-                work,
-                &layout,
-            ))
-        })
-        .collect();
-    groups.into_iter().collect()
+    pools::each_sequence(window, shapes, |lengths| {
+        let layout = layout(&lengths, shapes.window.cp(), sharding)?;
+        let held = held(&lengths, &layout, 0);
+        let work = StepWork::new(lengths, held, shapes, Scheme::Ring)?;
+        let work = Work::Steps(Box::new(work));
+        Ok((work, layout))
+    })
 }
 
 /// Home of the tokens of the one sequence of `lengths`.

@@ -29,6 +29,8 @@
 pub mod error;
 pub mod ids;
 
+mod search;
+
 pub mod mask;
 
 pub mod lengths;

@@ -16,9 +16,9 @@
 use std::ops::Range;
 
 use crate::ids::SampleId;
-use crate::lengths::first_where;
 use crate::mask::Mask;
 use crate::plan::PoolPlan;
+use crate::search::first_where;
 
 /// Parts of a fragment's piece whose tokens count as equal.
 const PARTS: u32 = 16;

@@ -2,8 +2,8 @@
 
 use super::readers::{Rates, pairs};
 use crate::ids::SampleId;
-use crate::lengths::first_where;
 use crate::plan::PoolPlan;
+use crate::search::first_where;
 
 /// Part of the highest refund, or of what an outsider reads: all of it is `1 << SHARE_BITS`.
 pub(super) const SHARE_BITS: u32 = 16;

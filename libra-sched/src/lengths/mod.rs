@@ -428,20 +428,6 @@ impl PackedLengths {
     }
 }
 
-/// The first of `range` at which `holds`, which stays true from there on; its end where it never does.
-pub(crate) fn first_where(range: Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
-    let (mut low, mut high) = (range.start, range.end);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    low
-}
-
 /// `total` must fit 64 bits.
 pub(crate) fn check_total(name: &'static str, total: u128) -> Result<u64, Error> {
     u64::try_from(total).map_err(|_| Error::Overflow { name, value: total })

@@ -5,8 +5,6 @@ use std::ops::Range;
 
 use super::pieces::{Free, Holder, Pieces};
 use super::{Run, Task};
-use crate::ids::WorkerId;
-use crate::lengths::first_where;
 
 /// Rooms of at most one part in this of a target are left for the end: a little work needs as many
 /// keys as a full room's.
@@ -158,7 +156,7 @@ impl Fill {
     /// Lines of everything that is free.
     fn start(&mut self, task: &Task<'_>, pieces: &Pieces) {
         let workers = task.targets.len() as u32;
-        let nodes = task.topology.node(WorkerId(workers - 1)) as usize + 1;
+        let nodes = task.node(workers - 1) as usize + 1;
         self.loads.clone_from(&pieces.loads);
         self.runs.clear();
         self.lines.clear();
@@ -450,7 +448,7 @@ impl Fill {
 /// Node of the worker that keeps a piece in a shard.
 fn node_of(task: &Task<'_>, pieces: &Pieces, piece: u32, shard: u32) -> u32 {
     let keeper = pieces.keeper(&pieces.pieces[piece as usize], shard);
-    task.topology.node(WorkerId(keeper))
+    task.node(keeper)
 }
 
 /// Whether a piece has free tokens that belong to `line`.
@@ -512,9 +510,7 @@ fn bytes(task: &Task<'_>, way: Way, line: &Line, tokens: u32, taker: Holder) -> 
 /// The lowest position from which on the free tokens hold at most `work`, rounded up to the grain;
 /// their end where even that is too much.
 fn cut(task: &Task<'_>, sample: u32, free: Free, work: u64) -> u32 {
-    let low = first_where(free.start..free.end, |start| {
-        task.work(sample, start, free.end) <= work
-    });
+    let low = task.start_of(sample, free.start..free.end, work);
     if low == free.start {
         return low;
     }

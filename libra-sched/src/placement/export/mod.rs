@@ -33,10 +33,14 @@ mod tiles;
 mod timed;
 mod trades;
 
+use std::ops::Range;
+
 use super::{Placement, Problem, Slack, Spare, targets_with};
 use crate::error::Error;
+use crate::ids::WorkerId;
 use crate::lengths::check_total;
 use crate::mask::Mask;
+use crate::search::first_where_near;
 use crate::tiles::{CostTable, TileSet, ticks_at};
 use crate::topology::Topology;
 
@@ -55,6 +59,8 @@ pub(super) struct Scratch {
     repair: repair::Repair,
     prices: Vec<Price>,
     targets: Vec<u64>,
+    /// Of each worker.
+    nodes: Vec<u32>,
     /// Work of all samples before each one, in one shard, and of all.
     before: Vec<u128>,
     /// Of each sample's tokens; empty where work decides.
@@ -62,7 +68,7 @@ pub(super) struct Scratch {
 }
 
 /// A token range of one shard that a worker computes away from home.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     slot: u32,
     shard: u32,
@@ -71,6 +77,13 @@ struct Run {
     /// One past the last.
     end: u32,
     worker: u32,
+}
+
+impl Run {
+    /// Slot, shard and start as one number: no two runs share any token.
+    fn place(&self) -> u128 {
+        u128::from(self.slot) << 64 | u128::from(self.shard) << 32 | u128::from(self.start)
+    }
 }
 
 /// Bytes of one token in one shard.
@@ -88,6 +101,8 @@ struct Task<'a> {
     problem: &'a Problem<'a>,
     mask: Mask,
     topology: Topology,
+    /// Of each worker.
+    nodes: &'a [u32],
     /// Most work of each worker.
     targets: &'a [u64],
     /// Work that a cut may miss a target by.
@@ -101,6 +116,10 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
+    fn node(&self, worker: u32) -> u32 {
+        self.nodes[worker as usize]
+    }
+
     /// Pairs × heads of the sample-local tokens in one shard.
     fn exact(&self, sample: u32, start: u32, end: u32) -> u64 {
         let pairs = pairs(self.problem, self.mask, sample, start, end);
@@ -128,6 +147,32 @@ impl Task<'_> {
             return (self.before[sample + 1] - self.before[sample]) as u64;
         }
         self.work(piece.sample, piece.start, piece.end)
+    }
+
+    /// The first of the sample-local `tokens` from which on they have at most `most` work; their end
+    /// where none has as little.
+    fn start_of(&self, sample: u32, tokens: Range<u32>, most: u64) -> u32 {
+        let Range { start, end } = tokens;
+        let all = self.work(sample, start, end);
+        if all <= most {
+            return start;
+        }
+        let guess = split(&tokens, 1.0 - most as f64 / all as f64);
+        let at_most = |at| self.work(sample, at, end) <= most;
+        first_where_near(start + 1..end, guess, at_most)
+    }
+
+    /// Up to where the sample-local `tokens` have at least `least` work; one past their end where all
+    /// have less.
+    fn end_of(&self, sample: u32, tokens: Range<u32>, least: u64) -> u32 {
+        let Range { start, end } = tokens;
+        let all = self.work(sample, start, end);
+        if all < least {
+            return end + 1;
+        }
+        let guess = split(&tokens, least as f64 / all.max(1) as f64);
+        let at_least = |at| self.work(sample, start, at) >= least;
+        first_where_near(start..end, guess, at_least)
     }
 
     /// Work of one token.
@@ -208,6 +253,7 @@ fn once(scratch: &mut Scratch, plain: Plain<'_>) -> Result<u32, Error> {
         tiles,
         prices,
         targets,
+        nodes,
         before,
         rates,
         ..
@@ -219,10 +265,14 @@ fn once(scratch: &mut Scratch, plain: Plain<'_>) -> Result<u32, Error> {
     let left = sum.saturating_sub(total.into()) / targets.len() as u128;
     prices.clear();
     prices.extend((0..problem.heads.shards()).map(|shard| price(problem, shard)));
+    nodes.clear();
+    let workers = 0..problem.layout.workers();
+    nodes.extend(workers.map(|worker| plain.topology.node(WorkerId(worker))));
     let task = Task {
         problem,
         mask: plain.mask,
         topology: plain.topology,
+        nodes,
         targets,
         // Cuts may use up a part of that, and little of a target.
         grain_work: (least / 256).min(u64::try_from(left / 4).unwrap_or(u64::MAX)),
@@ -271,6 +321,13 @@ fn sum_work(before: &mut Vec<u128>, problem: &Problem<'_>, mask: Mask) -> Result
         before.push(sum);
     }
     check_total("work of the pool", sum * u128::from(heads.shards()))
+}
+
+/// About where the first of `tokens` have that part of their work: under a causal mask it goes by the
+/// squares of positions. No plan depends on it: what is sought from there on is exact.
+fn split(tokens: &Range<u32>, part: f64) -> u32 {
+    let [low, high] = [tokens.start, tokens.end].map(|at| f64::from(at) * f64::from(at));
+    (low + (high - low) * part).sqrt() as u32
 }
 
 /// Pairs of the sample-local tokens in one head.

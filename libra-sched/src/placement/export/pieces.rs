@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::Task;
 use crate::ids::SampleId;
-use crate::lengths::first_where;
 
 /// The part of a sample in one fragment.
 #[derive(Clone, Copy, Debug)]
@@ -209,9 +208,7 @@ impl Pieces {
         }
         let room = task.targets[worker as usize].saturating_sub(self.loads[worker as usize]);
         if count == self.shards_per_rank && room > each / 4 {
-            let start = lowest(task, piece.sample, piece.start, piece.end, |start| {
-                task.work(piece.sample, piece.start, start) > room
-            });
+            let start = lowest(task, piece.sample, piece.start..piece.end, room);
             let at = self.at(id, first);
             self.free[at].start = start;
             self.loads[worker as usize] += task.work(piece.sample, piece.start, start);
@@ -297,19 +294,13 @@ impl Pieces {
     }
 }
 
-/// The greatest multiple of the grain (as a position of the sequence) from `start` to `end` at
-/// which `too_much` does not hold yet; `start` where it always does. `too_much` rises.
-fn lowest(
-    task: &Task<'_>,
-    sample: u32,
-    start: u32,
-    end: u32,
-    too_much: impl Fn(u32) -> bool,
-) -> u32 {
+/// The greatest multiple of the grain (as a position of the sequence) up to which tokens from `start`
+/// have at most `most` work; `start` where none has as little.
+fn lowest(task: &Task<'_>, sample: u32, tokens: Range<u32>, most: u64) -> u32 {
     let offset = task.problem.pool.starts()[sample as usize];
-    let grain = task.grain(sample, end - 1);
-    let low = first_where(start + 1..end + 1, too_much) - 1;
+    let grain = task.grain(sample, tokens.end - 1);
+    let low = task.end_of(sample, tokens.clone(), most.saturating_add(1)) - 1;
     ((offset + low) / grain * grain)
         .saturating_sub(offset)
-        .max(start)
+        .max(tokens.start)
 }

@@ -77,7 +77,7 @@ pub(super) fn build(
     scratch.runs.clear();
     scratch.runs.extend_from_slice(runs);
     scratch.runs.extend(handed_back(task, pieces));
-    scratch.runs.sort_unstable();
+    scratch.runs.sort_unstable_by_key(Run::place);
     scratch.placed.clear();
     let shards_per_rank = heads.shards() / layout.tensor();
     let mut next = scratch.runs.iter().peekable();

@@ -1,7 +1,6 @@
 //! What a line costs two of its workers.
 
 use super::lines::Share;
-use crate::ids::WorkerId;
 use crate::placement::export::Task;
 
 /// Who computes shares of a line, met from its top down: a worker, or a node.
@@ -32,7 +31,7 @@ impl Reader {
 /// Bytes of a line that depend on what `pair` computes of it: those between nodes count twice.
 pub(super) fn bytes(task: &Task<'_>, shard: u32, shares: &[Share], pair: [u32; 2]) -> u64 {
     let price = task.prices[shard as usize];
-    let node = |worker: u32| task.topology.node(WorkerId(worker));
+    let node = |worker| task.node(worker);
     let nodes = pair.map(node);
     // Between workers of one node nothing changes outside.
     let is_inside = nodes[0] == nodes[1];

@@ -23,11 +23,9 @@ mod tests;
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use super::Task;
 use super::fill::Fill;
 use super::pieces::Pieces;
-use crate::ids::WorkerId;
-use crate::lengths::first_where;
+use super::{Run, Task};
 use crate::mask::Mask;
 
 use bytes::{alone, bytes};
@@ -79,7 +77,7 @@ impl Trades {
         if !is_alone || runs.is_empty() {
             return;
         }
-        runs.sort_unstable();
+        runs.sort_unstable_by_key(Run::place);
         self.lines.lay_out(task, pieces, runs);
         self.find_wishes(task);
         let mut traded = false;
@@ -167,7 +165,7 @@ impl Trades {
         };
         let last = shares.iter().rposition(is_run).unwrap_or(lowest);
         let is_home = |taker| shares.iter().any(|s| is_run(s) && s.home == taker);
-        let node = |worker| task.topology.node(WorkerId(worker));
+        let node = |worker| task.node(worker);
         // Above the runs keys are read already: what changes depends on the taker's node alone.
         let mut known: Option<(u32, i64)> = None;
         for at in (last + 1..shares.len()).chain(lowest.saturating_sub(1)..=last) {
@@ -273,11 +271,11 @@ impl Trades {
         let grain = task.grain(sample, share.end - 1);
         let (tokens, need) = (share.start..share.end, *range.start());
         let cut = if end.is_top {
-            let low = first_where(tokens, |at| task.work(sample, at, share.end) < need);
+            let low = task.start_of(sample, tokens, need.saturating_sub(1));
             let low = (offset + low.saturating_sub(1)) / grain * grain;
             low.saturating_sub(offset).max(share.start)
         } else {
-            let low = first_where(tokens, |at| task.work(sample, share.start, at) >= need);
+            let low = task.end_of(sample, tokens, need);
             ((offset + low).div_ceil(grain) * grain - offset).min(share.end)
         };
         let end = End { cut, ..end };

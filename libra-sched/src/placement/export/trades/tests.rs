@@ -48,10 +48,13 @@ impl Case {
         let total = sum_work(&mut before, &problem, Mask::Causal).expect("fits");
         targets_with(&mut targets, total, layout.workers(), None, *slack);
         let prices: Vec<_> = (0..heads.shards()).map(|s| price(&problem, s)).collect();
+        let workers = 0..layout.workers();
+        let of_workers: Vec<u32> = workers.map(|w| nodes.node(WorkerId(w))).collect();
         let task = Task {
             problem: &problem,
             mask: Mask::Causal,
             topology: *nodes,
+            nodes: &of_workers,
             targets: &targets,
             grain_work: 1,
             prices: &prices,

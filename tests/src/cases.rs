@@ -73,6 +73,7 @@ pub fn named() -> Vec<Named> {
         causal_ranges(),
         two_hops(),
         runs_on_nodes(),
+        runs_over_nodes(),
         runs_by_costs(),
         adaptive_tiles(),
         window_sinks_ranges(),
@@ -176,6 +177,21 @@ fn runs_on_nodes() -> Named {
                 ..PlanConfig::paper(1)
             },
             pool,
+        },
+    }
+}
+
+/// As `runs_on_nodes`, where both sequences have two nodes of three: runs of the long sample start
+/// in one and end in the other.
+fn runs_over_nodes() -> Named {
+    let Named { case, .. } = runs_on_nodes();
+    let pool = lengths(include_str!("../golden/runs_over_nodes.lengths.txt"));
+    Named {
+        name: "runs_over_nodes",
+        case: Case {
+            layout: grid(LayoutKind::Contiguous, &pool, 6, 1),
+            pool,
+            ..case
         },
     }
 }

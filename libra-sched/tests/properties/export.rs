@@ -152,6 +152,57 @@ fn late_tokens_of_a_long_sample_are_gathered_in_few_shards() {
     assert!(runs * 100 < home * 67, "{runs} of {home}");
 }
 
+/// A reader more of a long sample reads nearly all its keys, so that lines must not end where nodes
+/// do: on nodes of two workers they would move a sixth more than on one node.
+#[test]
+fn a_sequence_over_several_nodes_moves_no_more_than_over_one() {
+    let short = vec![256u64; 32];
+    let pool = PackedLengths::new(8192, [vec![8192], short.clone(), short.clone(), short]).unwrap();
+    let kind = libra_sched::LayoutKind::Contiguous;
+    let layout = libra_sched::TokenLayout::new(kind, 4, 8192, 8).unwrap();
+    let heads = libra_sched::HeadSplit::new(32, 8, 128, 128, 8, 4).unwrap();
+    let moved = |gpus| {
+        let nodes = Topology::new(gpus).unwrap();
+        let config = libra_sched::PlanConfig {
+            placer: Placer::Export(Slack::PAPER, nodes),
+            kv_fetch: libra_sched::KvFetch::Range,
+            ..libra_sched::PlanConfig::paper(4096)
+        };
+        let plan = libra_sched::plan_pool(&pool, &layout, &heads, &config).unwrap();
+        audit::audit(&plan, nodes).moved_bytes()
+    };
+    let one = moved(8);
+    for gpus in [4, 2, 1] {
+        let several = moved(gpus);
+        assert!(several * 100 <= one * 101, "{gpus}: {several} and {one}");
+    }
+}
+
+/// Without slack rooms fill up before the last tokens are placed. What is left goes to many workers:
+/// all of it at one would be a fifth of the mean.
+#[test]
+fn what_finds_no_room_is_spread() {
+    let pool = PackedLengths::new(8192, [vec![], vec![], vec![8189u64]]).unwrap();
+    let kind = libra_sched::LayoutKind::Contiguous;
+    let layout = libra_sched::TokenLayout::new(kind, 3, 8192, 64).unwrap();
+    let heads = libra_sched::HeadSplit::new(4, 1, 64, 64, 4, 1).unwrap();
+    let problem = Problem::new(&pool, &layout, &heads, libra_sched::ElementBytes::BF16).unwrap();
+    let nodes = Topology::new(8).unwrap();
+    let slack = Slack::from_ppm(0).unwrap();
+    let placed = placement::export_with(
+        &mut Scratch::default(),
+        &problem,
+        Mask::Causal,
+        nodes,
+        slack,
+    );
+    let (tiles, placed) = placed.unwrap();
+    assert!(placed.fallbacks > 0);
+    let mean = tiles.work_total() / 192;
+    let heaviest = placed.loads.iter().copied().max().unwrap();
+    assert!(heaviest * 1000 <= mean * 1002, "{heaviest} beside {mean}");
+}
+
 /// Three nodes a pod: what the first frees fits the two beside it, and the fifth has more room than
 /// either.
 #[test]

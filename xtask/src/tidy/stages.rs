@@ -8,6 +8,7 @@ const SOURCES: &str = "libra-sched/src/";
 /// The modules in order. Modules of one row do not import each other.
 const STAGES: &[&[&str]] = &[
     &["ids"],
+    &["search"],
     &["error"],
     &["mask"],
     &["heads"],

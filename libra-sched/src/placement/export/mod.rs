@@ -12,21 +12,23 @@
 //!    most work each (the longest samples), so that what it keeps reads few heads' keys.
 //! 4. **Fill** ([`fill`]): the free tokens of a (sample, shard) form a *line*. Workers with room take
 //!    from the top of lines, where a token has most work; of all (line, worker) pairs the one with
-//!    the least bytes per unit of work goes first. Nodes that have room place what they freed
-//!    themselves; from the others, first what the node cannot hold leaves it, node by node, so that
-//!    a line's keys enter few nodes, then the rest stays inside.
+//!    the least bytes per unit of work goes first. Nodes that share sequences are a *group*, over
+//!    which lines go on. Groups that have room place what they freed themselves; from the others,
+//!    first what the group cannot hold leaves it, node by node, so that a line's keys enter few
+//!    nodes, then the rest stays inside.
 //! 5. **Trades** ([`trades`]): what fills the last room of a worker is short and reads as many keys as
 //!    a long run. Who reads them anyway takes it, and gives as much work back elsewhere.
 //!
 //! In: lengths, layout, heads, mask, one target a worker. Out: tiles of varying length and their
 //! workers, none above its target while that can be helped. Time O(samples + S·(N·H + log L)), S the
-//! runs made and N the long samples of a node.
+//! runs made and N the long samples of a group.
 //!
 //! Source: list scheduling by density as in MagiAttention's dynamic solver and Alg. 2's Δcomm rule,
 //! for loads that are divisible (Bharadwaj, Ghose, Robertazzi, "Divisible Load Theory", 2003).
 
 mod fill;
 mod gather;
+mod groups;
 mod pieces;
 mod repair;
 mod tiles;
@@ -45,6 +47,7 @@ use crate::tiles::{CostTable, TileSet, ticks_at};
 use crate::topology::Topology;
 
 use fill::Fill;
+use groups::Groups;
 use pieces::{Piece, Pieces};
 use trades::Trades;
 
@@ -61,6 +64,7 @@ pub(super) struct Scratch {
     targets: Vec<u64>,
     /// Of each worker.
     nodes: Vec<u32>,
+    groups: Groups,
     /// Work of all samples before each one, in one shard, and of all.
     before: Vec<u128>,
     /// Of each sample's tokens; empty where work decides.
@@ -100,9 +104,12 @@ struct Price {
 struct Task<'a> {
     problem: &'a Problem<'a>,
     mask: Mask,
+    /// Query heads of a shard.
+    shard_width: u64,
     topology: Topology,
     /// Of each worker.
     nodes: &'a [u32],
+    groups: &'a Groups,
     /// Most work of each worker.
     targets: &'a [u64],
     /// Work that a cut may miss a target by.
@@ -120,10 +127,22 @@ impl Task<'_> {
         self.nodes[worker as usize]
     }
 
+    fn node_count(&self) -> u32 {
+        self.nodes.last().map_or(0, |last| last + 1)
+    }
+
+    /// Workers of a node.
+    fn workers_of(&self, node: u32) -> Range<usize> {
+        let per_node = self.topology.gpus_per_node();
+        let first = node * per_node;
+        let end = first.saturating_add(per_node);
+        first as usize..(end as usize).min(self.targets.len())
+    }
+
     /// Pairs × heads of the sample-local tokens in one shard.
     fn exact(&self, sample: u32, start: u32, end: u32) -> u64 {
         let pairs = pairs(self.problem, self.mask, sample, start, end);
-        pairs * u64::from(self.problem.heads.shard_width())
+        pairs * self.shard_width
     }
 
     /// Work of the sample-local tokens in one shard, or their weight where times decide.
@@ -254,6 +273,7 @@ fn once(scratch: &mut Scratch, plain: Plain<'_>) -> Result<u32, Error> {
         prices,
         targets,
         nodes,
+        groups,
         before,
         rates,
         ..
@@ -271,8 +291,10 @@ fn once(scratch: &mut Scratch, plain: Plain<'_>) -> Result<u32, Error> {
     let task = Task {
         problem,
         mask: plain.mask,
+        shard_width: problem.heads.shard_width().into(),
         topology: plain.topology,
         nodes,
+        groups: &Groups::default(),
         targets,
         // Cuts may use up a part of that, and little of a target.
         grain_work: (least / 256).min(u64::try_from(left / 4).unwrap_or(u64::MAX)),
@@ -281,6 +303,8 @@ fn once(scratch: &mut Scratch, plain: Plain<'_>) -> Result<u32, Error> {
         rates,
     };
     pieces.cut(&task);
+    groups.find(&task, &pieces.loads);
+    let task = Task { groups, ..task };
     pieces.gather(&task);
     pieces.free(&task);
     let fallbacks = fill.run(&task, pieces);
@@ -314,10 +338,11 @@ fn sum_work(before: &mut Vec<u128>, problem: &Problem<'_>, mask: Mask) -> Result
     pool.check_mask(mask)?;
     before.clear();
     before.push(0);
+    let width = u128::from(heads.shard_width());
     let mut sum = 0;
     for (sample, &len) in (0..).zip(pool.lengths()) {
         // 60 bits of pairs, 16 of heads, and of samples 2^28 at most.
-        sum += u128::from(pairs(problem, mask, sample, 0, len)) * u128::from(heads.shard_width());
+        sum += u128::from(pairs(problem, mask, sample, 0, len)) * width;
         before.push(sum);
     }
     check_total("work of the pool", sum * u128::from(heads.shards()))

@@ -55,6 +55,10 @@ pub(super) struct Pieces {
     pub(super) loads: Vec<u64>,
     shards: u32,
     shards_per_rank: u32,
+    /// Tensor ranks.
+    ranks: u32,
+    /// Tensor rank of each shard.
+    rank_of: Vec<u32>,
     /// Pieces of the worker at hand, by work a token.
     order: Vec<(u64, u32)>,
     /// Pieces of each keeper that is above its target, but for those that were gathered.
@@ -66,7 +70,11 @@ impl Pieces {
     pub(super) fn cut(&mut self, task: &Task<'_>) {
         let (pool, layout) = (task.problem.pool, task.problem.layout);
         self.shards = task.problem.heads.shards();
-        self.shards_per_rank = self.shards / layout.tensor();
+        self.ranks = layout.tensor();
+        self.shards_per_rank = self.shards / self.ranks;
+        self.rank_of.clear();
+        let ranks = (0..self.shards).map(|shard| shard / self.shards_per_rank);
+        self.rank_of.extend(ranks);
         self.pieces.clear();
         self.first.clear();
         for slot in 0..layout.slots() {
@@ -124,7 +132,7 @@ impl Pieces {
         self.loads.resize(workers, 0);
         for piece in &self.pieces {
             let work = task.work_of(piece);
-            for rank in 0..self.shards / self.shards_per_rank {
+            for rank in 0..self.ranks {
                 let worker = (piece.keeper + rank) as usize;
                 self.loads[worker] += work * u64::from(self.shards_per_rank);
             }
@@ -133,7 +141,7 @@ impl Pieces {
 
     /// Whether a keeper is above its target in some tensor rank.
     pub(super) fn is_above(&self, task: &Task<'_>, keeper: u32) -> bool {
-        let mut workers = keeper..keeper + self.shards / self.shards_per_rank;
+        let mut workers = keeper..keeper + self.ranks;
         workers.any(|worker| self.loads[worker as usize] > task.targets[worker as usize])
     }
 
@@ -145,7 +153,7 @@ impl Pieces {
             if self.row[id as usize] != NO_ROW {
                 continue;
             }
-            for rank in 0..self.shards / self.shards_per_rank {
+            for rank in 0..self.ranks {
                 let worker = (piece.keeper + rank) as usize;
                 if self.loads[worker] > task.targets[worker] {
                     self.kept[worker].push(id);
@@ -220,7 +228,7 @@ impl Pieces {
         let piece = self.pieces[id as usize];
         let work = task.work_of(&piece);
         self.add_row(id, piece.start..piece.end);
-        for rank in 0..self.shards / self.shards_per_rank {
+        for rank in 0..self.ranks {
             let worker = (piece.keeper + rank) as usize;
             self.loads[worker] -= work * u64::from(self.shards_per_rank);
         }
@@ -244,7 +252,7 @@ impl Pieces {
 
     /// Worker that keeps a piece in `shard`.
     pub(super) fn keeper(&self, piece: &Piece, shard: u32) -> u32 {
-        piece.keeper + shard / self.shards_per_rank
+        piece.keeper + self.rank_of[shard as usize]
     }
 
     /// Pieces of a sample.
@@ -277,14 +285,17 @@ impl Pieces {
 
     /// The workers of a sample in `shard`, at their place, and what each has and had of it.
     pub(super) fn holders(&self, sample: u32, shard: u32) -> impl Iterator<Item = Holder> {
-        self.of_sample(sample).map(move |id| {
-            let kept = self.kept_of(id, shard);
-            Holder {
-                worker: self.keeper(&self.pieces[id as usize], shard),
-                held: if kept.start < kept.end { kept.end } else { 0 },
-                own: self.free_of(id, shard),
-            }
-        })
+        self.of_sample(sample).map(move |id| self.holder(id, shard))
+    }
+
+    /// The worker of a piece.
+    pub(super) fn holder(&self, piece: u32, shard: u32) -> Holder {
+        let kept = self.kept_of(piece, shard);
+        Holder {
+            worker: self.keeper(&self.pieces[piece as usize], shard),
+            held: if kept.start < kept.end { kept.end } else { 0 },
+            own: self.free_of(piece, shard),
+        }
     }
 
     /// Everything from `start` on of a piece's free tokens is taken.

@@ -31,10 +31,13 @@ use crate::mask::Mask;
 use bytes::{alone, bytes};
 use lines::{End, Line, Lines, Share, cut_off, hand_runs};
 
-/// Wishes that are looked at: later ones save little.
-const WISHES: usize = 32;
+/// Wishes that are looked at, for each worker of the pool, and in all: later ones save little.
+const WISHES: (usize, usize) = (3, 4);
+const MOST_WISHES: usize = 96;
 /// Runs of more than one part in this of a target are left: as much seldom comes back.
 const SMALL_RUN: u64 = 4;
+/// Takers of a wish whose bytes are counted.
+const TAKERS_COUNTED: usize = 16;
 /// Takers for whom something to give back is sought.
 const TAKERS: usize = 3;
 
@@ -63,6 +66,8 @@ pub(super) struct Trades {
     wishes: Vec<Wish>,
     /// Bytes more than before, and who would take the runs at hand.
     takers: Vec<(i64, u32)>,
+    /// The same of any worker of a node.
+    known: Vec<(u32, i64)>,
     /// The line at hand after a trade.
     trial: Vec<Share>,
 }
@@ -114,9 +119,11 @@ impl Trades {
                 }
             }
         }
+        self.wishes.retain(|wish| wish.saved_bytes.0 > 0);
         self.wishes.sort_unstable();
         // Later ones save little.
-        self.wishes.truncate(WISHES);
+        let count = task.targets.len() * WISHES.0 / WISHES.1;
+        self.wishes.truncate(count.min(MOST_WISHES));
     }
 
     /// Makes the best trade for a wish, if any saves bytes.
@@ -165,28 +172,33 @@ impl Trades {
         };
         let last = shares.iter().rposition(is_run).unwrap_or(lowest);
         let is_home = |taker| shares.iter().any(|s| is_run(s) && s.home == taker);
-        let node = |worker| task.node(worker);
         // Above the runs keys are read already: what changes depends on the taker's node alone.
-        let mut known: Option<(u32, i64)> = None;
+        self.known.clear();
+        let mut counted = 0;
         for at in (last + 1..shares.len()).chain(lowest.saturating_sub(1)..=last) {
             let taker = shares[at].worker;
             if taker == worker || self.takers.iter().any(|&(_, known)| known == taker) {
                 continue;
             }
             let is_like_others = at > last && !is_home(taker);
-            let alike = known.filter(|&(of, _)| is_like_others && of == node(taker));
-            let change = if let Some((_, change)) = alike {
-                change
-            } else {
-                self.trial.clear();
-                self.trial.extend_from_slice(shares);
-                hand_runs(&mut self.trial, [worker, taker]);
-                self.change(task, line, [worker, taker])
-            };
-            if is_like_others {
-                known = Some((node(taker), change));
+            let of_node = task.node(taker);
+            let alike = self.known.iter().find(|&&(of, _)| of == of_node);
+            if let Some(&(_, change)) = alike.filter(|_| is_like_others) {
+                self.takers.push((change, taker));
+                continue;
             }
+            counted += 1;
+            if counted > TAKERS_COUNTED {
+                break;
+            }
+            self.trial.clear();
+            self.trial.extend_from_slice(shares);
+            hand_runs(&mut self.trial, [worker, taker]);
+            let change = self.change(task, line, [worker, taker]);
             self.takers.push((change, taker));
+            if is_like_others {
+                self.known.push((of_node, change));
+            }
         }
         self.takers.retain(|&(change, _)| change < 0);
         self.takers.sort_unstable();

@@ -10,6 +10,7 @@ use crate::layout::{LayoutKind, TokenLayout};
 use crate::lengths::PackedLengths;
 use crate::mask::Mask;
 use crate::placement::export::fill::Fill;
+use crate::placement::export::groups::Groups;
 use crate::placement::export::pieces::Pieces;
 use crate::placement::export::tiles::handed_back;
 use crate::placement::export::{Run, Task, price, sum_work};
@@ -53,8 +54,10 @@ impl Case {
         let task = Task {
             problem: &problem,
             mask: Mask::Causal,
+            shard_width: heads.shard_width().into(),
             topology: *nodes,
             nodes: &of_workers,
+            groups: &Groups::default(),
             targets: &targets,
             grain_work: 1,
             prices: &prices,
@@ -62,7 +65,11 @@ impl Case {
             rates: &[],
         };
         let (mut pieces, mut fill) = (Pieces::default(), Fill::default());
+        let mut groups = Groups::default();
         pieces.cut(&task);
+        groups.find(&task, &pieces.loads);
+        let groups = &groups;
+        let task = Task { groups, ..task };
         pieces.gather(&task);
         pieces.free(&task);
         fill.run(&task, &mut pieces);

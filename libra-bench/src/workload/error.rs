@@ -66,6 +66,14 @@ pub enum InputError {
         /// Its suffix without the point, or nothing.
         suffix: String,
     },
+    /// The format's reader was left out when this was built.
+    #[error("{path}: {format} files are not read by this build; those with the feature `columnar` of libra-bench do", path = path.display())]
+    NotBuilt {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        format: &'static str,
+    },
     /// A column was named for a source that has none.
     #[error("{path}: has no columns, yet column `{column}` was asked for; columns are legal for .csv, .jsonl, .parquet, .arrow and .feather", path = path.display())]
     NoColumns {

@@ -15,7 +15,10 @@
 
 pub mod bundled;
 mod collect;
+#[cfg(feature = "columnar")]
 mod columnar;
+#[cfg(not(feature = "columnar"))]
+mod columnar_absent;
 mod content;
 mod counts;
 mod error;

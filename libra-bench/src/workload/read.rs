@@ -11,11 +11,15 @@ use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "columnar")]
+use super::columnar;
+#[cfg(not(feature = "columnar"))]
+use super::columnar_absent as columnar;
 use super::content::{Coding, Content};
 use super::error::InputError;
 use super::idx::{IdxSamples, Index};
 use super::lengths::{Blocks, Lengths};
-use super::{bundled, columnar, npy, text};
+use super::{bundled, npy, text};
 
 /// How to read a source of lengths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

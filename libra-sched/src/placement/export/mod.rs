@@ -12,16 +12,16 @@
 //!    most work each (the longest samples), so that what it keeps reads few heads' keys.
 //! 4. **Fill** ([`fill`]): the free tokens of a (sample, shard) form a *line*. Workers with room take
 //!    from the top of lines, where a token has most work; of all (line, worker) pairs the one with
-//!    the least bytes per unit of work goes first. Nodes that share sequences are a *group*, over
-//!    which lines go on. Groups that have room place what they freed themselves; from the others,
-//!    first what the group cannot hold leaves it, node by node, so that a line's keys enter few
-//!    nodes, then the rest stays inside.
+//!    the least bytes per unit of work goes first. Nodes that share a sequence are a *group*, over
+//!    which lines go on ([`groups`]). Groups that have room place what they freed themselves; from
+//!    the others, first what the group cannot hold leaves it, node by node, so that a line's keys
+//!    enter few nodes, then the rest stays inside.
 //! 5. **Trades** ([`trades`]): what fills the last room of a worker is short and reads as many keys as
 //!    a long run. Who reads them anyway takes it, and gives as much work back elsewhere.
 //!
 //! In: lengths, layout, heads, mask, one target a worker. Out: tiles of varying length and their
-//! workers, none above its target while that can be helped. Time O(samples + S·(N·H + log L)), S the
-//! runs made and N the long samples of a group.
+//! workers, none above its target while that can be helped. Time O(samples + S·(N·H·G + log L)), S
+//! the runs made, N the long samples of a group and G its nodes.
 //!
 //! Source: list scheduling by density as in MagiAttention's dynamic solver and Alg. 2's Δcomm rule,
 //! for loads that are divisible (Bharadwaj, Ghose, Robertazzi, "Divisible Load Theory", 2003).

@@ -7,7 +7,7 @@
 //! is (1+τ) of *their* mean. A worker above it gets a target in weight that is smaller by as much as
 //! its time was too large for its weight, and the pool is cut again, a few times at most. The answer
 //! whose slowest worker takes least time counts, and where rates fall steeply that may be to leave
-//! everything at home. What is above its target still gives ends of tiles away ([`repair`]).
+//! everything at home. What is above its target still gives ends of tiles away ([`super::repair`]).
 //!
 //! Where rates do not differ time is work, and runs are those of work. Time: [`ROUNDS`] times that of
 //! runs by work, and of the repair.

@@ -2,7 +2,8 @@
 
 use libra_sched::placement::{self, Problem, Scratch};
 use libra_sched::{
-    Mask, PackedLengths, Placer, PoolPlan, Slack, TileSet, Topology, WorkerId, audit, bound, verify,
+    ElementBytes, HeadSplit, KvFetch, LayoutKind, Mask, PackedLengths, Placer, PlanConfig,
+    PoolPlan, Slack, TileSet, TokenLayout, Topology, WorkerId, audit, bound, plan_pool, verify,
 };
 use proptest::prelude::*;
 
@@ -25,6 +26,17 @@ fn place(scratch: &mut Scratch, case: &Case) -> (TileSet, placement::Placement) 
     };
     let problem = Problem::new(&case.pool, &case.layout, &case.heads, case.config.bytes).unwrap();
     placement::export_with(scratch, &problem, case.config.mask, topology, slack).unwrap()
+}
+
+/// Bytes of a plan in which only the keys that are read travel.
+fn moved(pool: &PackedLengths, layout: &TokenLayout, heads: &HeadSplit, placer: Placer) -> u64 {
+    let config = PlanConfig {
+        placer,
+        kv_fetch: KvFetch::Range,
+        ..PlanConfig::paper(4096)
+    };
+    let plan = plan_pool(pool, layout, heads, &config).unwrap();
+    audit::audit(&plan, Topology::default()).moved_bytes()
 }
 
 fn heaviest(plan: &PoolPlan) -> u64 {
@@ -101,10 +113,9 @@ proptest! {
 #[test]
 fn a_sample_over_all_workers_is_cut_into_runs_of_equal_work() {
     let pool = PackedLengths::new(1 << 16, [vec![1u64 << 16]]).unwrap();
-    let layout =
-        libra_sched::TokenLayout::new(libra_sched::LayoutKind::Contiguous, 1, 1 << 16, 8).unwrap();
-    let heads = libra_sched::HeadSplit::new(8, 8, 64, 64, 8, 1).unwrap();
-    let problem = Problem::new(&pool, &layout, &heads, libra_sched::ElementBytes::BF16).unwrap();
+    let layout = TokenLayout::new(LayoutKind::Contiguous, 1, 1 << 16, 8).unwrap();
+    let heads = HeadSplit::new(8, 8, 64, 64, 8, 1).unwrap();
+    let problem = Problem::new(&pool, &layout, &heads, ElementBytes::BF16).unwrap();
     for ppm in [0, 5_000, 30_000] {
         let slack = Slack::from_ppm(ppm).unwrap();
         let placed = placement::export_with(
@@ -131,19 +142,11 @@ fn a_sample_over_all_workers_is_cut_into_runs_of_equal_work() {
 #[test]
 fn late_tokens_of_a_long_sample_are_gathered_in_few_shards() {
     let pool = PackedLengths::new(1 << 16, [vec![1u64 << 16]]).unwrap();
-    let kind = libra_sched::LayoutKind::Contiguous;
-    let layout = libra_sched::TokenLayout::new(kind, 1, 1 << 16, 16).unwrap();
-    let heads = libra_sched::HeadSplit::new(32, 8, 64, 64, 8, 1).unwrap();
+    let kind = LayoutKind::Contiguous;
+    let layout = TokenLayout::new(kind, 1, 1 << 16, 16).unwrap();
+    let heads = HeadSplit::new(32, 8, 64, 64, 8, 1).unwrap();
     let nodes = Topology::new(16).unwrap();
-    let moved = |placer| {
-        let config = libra_sched::PlanConfig {
-            placer,
-            kv_fetch: libra_sched::KvFetch::Range,
-            ..libra_sched::PlanConfig::paper(1 << 12)
-        };
-        let plan = libra_sched::plan_pool(&pool, &layout, &heads, &config).unwrap();
-        audit::audit(&plan, nodes).moved_bytes()
-    };
+    let moved = |placer| moved(&pool, &layout, &heads, placer);
     let (home, runs) = (
         moved(Placer::Home),
         moved(Placer::Export(Slack::PAPER, nodes)),
@@ -158,18 +161,12 @@ fn late_tokens_of_a_long_sample_are_gathered_in_few_shards() {
 fn a_sequence_over_several_nodes_moves_no_more_than_over_one() {
     let short = vec![256u64; 32];
     let pool = PackedLengths::new(8192, [vec![8192], short.clone(), short.clone(), short]).unwrap();
-    let kind = libra_sched::LayoutKind::Contiguous;
-    let layout = libra_sched::TokenLayout::new(kind, 4, 8192, 8).unwrap();
-    let heads = libra_sched::HeadSplit::new(32, 8, 128, 128, 8, 4).unwrap();
+    let kind = LayoutKind::Contiguous;
+    let layout = TokenLayout::new(kind, 4, 8192, 8).unwrap();
+    let heads = HeadSplit::new(32, 8, 128, 128, 8, 4).unwrap();
     let moved = |gpus| {
         let nodes = Topology::new(gpus).unwrap();
-        let config = libra_sched::PlanConfig {
-            placer: Placer::Export(Slack::PAPER, nodes),
-            kv_fetch: libra_sched::KvFetch::Range,
-            ..libra_sched::PlanConfig::paper(4096)
-        };
-        let plan = libra_sched::plan_pool(&pool, &layout, &heads, &config).unwrap();
-        audit::audit(&plan, nodes).moved_bytes()
+        moved(&pool, &layout, &heads, Placer::Export(Slack::PAPER, nodes))
     };
     let one = moved(8);
     for gpus in [4, 2, 1] {
@@ -183,10 +180,10 @@ fn a_sequence_over_several_nodes_moves_no_more_than_over_one() {
 #[test]
 fn what_finds_no_room_is_spread() {
     let pool = PackedLengths::new(8192, [vec![], vec![], vec![8189u64]]).unwrap();
-    let kind = libra_sched::LayoutKind::Contiguous;
-    let layout = libra_sched::TokenLayout::new(kind, 3, 8192, 64).unwrap();
-    let heads = libra_sched::HeadSplit::new(4, 1, 64, 64, 4, 1).unwrap();
-    let problem = Problem::new(&pool, &layout, &heads, libra_sched::ElementBytes::BF16).unwrap();
+    let kind = LayoutKind::Contiguous;
+    let layout = TokenLayout::new(kind, 3, 8192, 64).unwrap();
+    let heads = HeadSplit::new(4, 1, 64, 64, 4, 1).unwrap();
+    let problem = Problem::new(&pool, &layout, &heads, ElementBytes::BF16).unwrap();
     let nodes = Topology::new(8).unwrap();
     let slack = Slack::from_ppm(0).unwrap();
     let placed = placement::export_with(
@@ -211,18 +208,18 @@ fn runs_stay_in_their_pod_where_it_has_room() {
     let pod = [of(2048), of(512), of(512)];
     let other = [vec![1843u32, 1843, 410], of(204), of(1024)];
     let pool = PackedLengths::new(4096, [pod, other].concat()).unwrap();
-    let kind = libra_sched::LayoutKind::Contiguous;
-    let layout = libra_sched::TokenLayout::new(kind, 6, 4096, 2).unwrap();
-    let heads = libra_sched::HeadSplit::new(8, 8, 16, 16, 8, 1).unwrap();
+    let kind = LayoutKind::Contiguous;
+    let layout = TokenLayout::new(kind, 6, 4096, 2).unwrap();
+    let heads = HeadSplit::new(8, 8, 16, 16, 8, 1).unwrap();
     let nodes = Topology::new(2).unwrap();
     let pods = nodes.with_pods(3).unwrap();
     let between_pods = |topology| {
         let slack = Slack::from_ppm(100_000).unwrap();
-        let config = libra_sched::PlanConfig {
+        let config = PlanConfig {
             placer: Placer::Export(slack, topology),
-            ..libra_sched::PlanConfig::paper(128)
+            ..PlanConfig::paper(128)
         };
-        let plan = libra_sched::plan_pool(&pool, &layout, &heads, &config).unwrap();
+        let plan = plan_pool(&pool, &layout, &heads, &config).unwrap();
         audit::audit(&plan, pods).cross_pod_bytes
     };
     assert!(between_pods(nodes) > 0);
@@ -233,12 +230,11 @@ fn runs_stay_in_their_pod_where_it_has_room() {
 fn the_bound_of_a_sample_on_two_workers_is_what_must_cross() {
     // 8 tokens, 4 a worker, one head: 36 pairs, 10 at home of the first worker, 26 of the second.
     let pool = PackedLengths::new(8, [vec![8u64]]).unwrap();
-    let layout =
-        libra_sched::TokenLayout::new(libra_sched::LayoutKind::Contiguous, 1, 8, 2).unwrap();
-    let heads = libra_sched::HeadSplit::new(1, 1, 1, 1, 1, 1).unwrap();
-    let mut config = libra_sched::PlanConfig::paper(1);
+    let layout = TokenLayout::new(LayoutKind::Contiguous, 1, 8, 2).unwrap();
+    let heads = HeadSplit::new(1, 1, 1, 1, 1, 1).unwrap();
+    let mut config = PlanConfig::paper(1);
     config.bytes.activation = 1;
-    let plan = libra_sched::plan_pool(&pool, &layout, &heads, &config).unwrap();
+    let plan = plan_pool(&pool, &layout, &heads, &config).unwrap();
     let least = bound::moved_bytes(&plan, 18);
     // 8 of the 26 must leave: one token of 8 keys; Q and O of it are 2 bytes.
     assert_eq!(least.qo_bytes, 2);

@@ -70,12 +70,14 @@ impl Groups {
 /// Nodes of a sequence that make a group if any.
 fn spread(task: &Task<'_>) -> u32 {
     let (layout, per_node) = (task.problem.layout, task.topology.gpus_per_node());
-    let is_ascending = (0..layout.slots()).all(|slot| {
+    let is_spread = layout.cp() > per_node && layout.cp().is_multiple_of(per_node);
+    let is_simple = task.mask == Mask::Causal && layout.tensor() == 1;
+    let mut slots = 0..layout.slots();
+    let is_ascending = |slot| {
         let fragments = layout.fragments(slot);
         fragments.is_sorted_by(|a, b| a.rank < b.rank)
-    });
-    let is_simple = task.mask == Mask::Causal && layout.tensor() == 1 && is_ascending;
-    if is_simple && layout.cp().is_multiple_of(per_node) {
+    };
+    if is_spread && is_simple && slots.all(is_ascending) {
         layout.cp() / per_node
     } else {
         1

@@ -213,6 +213,20 @@ impl Task<'_> {
         let tokens = (self.grain_work / each).clamp(1, 128) as u32;
         1 << tokens.ilog2()
     }
+
+    /// Where cuts near `token` fall at or above `at`.
+    fn cut_above(&self, sample: u32, at: u32, token: u32) -> u32 {
+        let offset = self.problem.pool.starts()[sample as usize];
+        let grain = self.grain(sample, token);
+        (offset + at).div_ceil(grain) * grain - offset
+    }
+
+    /// Where they fall at or below `at`; 0 where that is before the sample.
+    fn cut_below(&self, sample: u32, at: u32, token: u32) -> u32 {
+        let offset = self.problem.pool.starts()[sample as usize];
+        let grain = self.grain(sample, token);
+        ((offset + at) / grain * grain).saturating_sub(offset)
+    }
 }
 
 /// What is asked, apart from times.

@@ -308,10 +308,7 @@ impl Pieces {
 /// The greatest multiple of the grain (as a position of the sequence) up to which tokens from `start`
 /// have at most `most` work; `start` where none has as little.
 fn lowest(task: &Task<'_>, sample: u32, tokens: Range<u32>, most: u64) -> u32 {
-    let offset = task.problem.pool.starts()[sample as usize];
-    let grain = task.grain(sample, tokens.end - 1);
     let low = task.end_of(sample, tokens.clone(), most.saturating_add(1)) - 1;
-    ((offset + low) / grain * grain)
-        .saturating_sub(offset)
+    task.cut_below(sample, low, tokens.end - 1)
         .max(tokens.start)
 }

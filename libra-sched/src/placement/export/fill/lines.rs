@@ -52,9 +52,9 @@ impl Part {
 }
 
 impl Line {
-    /// Whether whatever holds for one of two lines holds for the other.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        self.is_as_long(other) && self.like == other.like
+    /// Whether whatever holds for one of two lines that are as long holds for the other.
+    pub(super) const fn is_like(&self, other: &Self) -> bool {
+        self.like == other.like
     }
 
     /// Whether two lines are of one sample, and as much is left of them.
@@ -149,11 +149,10 @@ impl Lines {
                     if free.start == free.end {
                         continue;
                     }
-                    let group = group_of(task, pieces, id, shard);
                     let empty = Line {
                         sample,
                         shard,
-                        group,
+                        group: group_of(task, pieces, id, shard),
                         like,
                         pieces: id..id,
                         density: 0,
@@ -162,9 +161,11 @@ impl Lines {
                         top: 0,
                         last: Part::default(),
                     };
-                    let line = self.line_at(begin, group, empty);
+                    let line = self.line_at(begin, empty);
                     line.add(task, id, free.start..free.end);
-                    line.density = task.density(sample, free.end - 1);
+                }
+                for line in &mut self.all[begin..] {
+                    line.density = task.density(sample, line.top - 1);
                 }
             }
         }
@@ -193,13 +194,13 @@ impl Lines {
         })
     }
 
-    /// The line of `group` among those from `begin` on, new if there is none.
-    fn line_at(&mut self, begin: usize, group: u32, empty: Line) -> &mut Line {
+    /// The line of the group of `empty` among those from `begin` on, itself if there is none.
+    fn line_at(&mut self, begin: usize, empty: Line) -> &mut Line {
         let mut lines = self.all[begin..].iter();
-        let known = lines.position(|line| line.group == group);
+        let known = lines.position(|line| line.group == empty.group);
         let at = known.map_or(self.all.len(), |at| begin + at);
         if known.is_none() {
-            self.all.push(Line { group, ..empty });
+            self.all.push(empty);
         }
         &mut self.all[at]
     }

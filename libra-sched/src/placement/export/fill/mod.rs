@@ -248,7 +248,5 @@ fn cut(task: &Task<'_>, sample: u32, free: Range<u32>, work: u64) -> u32 {
     if low == free.start {
         return low;
     }
-    let offset = task.problem.pool.starts()[sample as usize];
-    let grain = task.grain(sample, free.end - 1);
-    ((offset + low).div_ceil(grain) * grain - offset).min(free.end)
+    task.cut_above(sample, low, free.end - 1).min(free.end)
 }

@@ -279,16 +279,15 @@ impl Trades {
     fn cut(&self, task: &Task<'_>, end: End, range: RangeInclusive<u64>) -> Option<End> {
         let sample = self.lines.all[end.line].sample;
         let share = self.lines.shares_of(end.line)[end.share];
-        let offset = task.problem.pool.starts()[sample as usize];
-        let grain = task.grain(sample, share.end - 1);
+        let top = share.end - 1;
         let (tokens, need) = (share.start..share.end, *range.start());
         let cut = if end.is_top {
             let low = task.start_of(sample, tokens, need.saturating_sub(1));
-            let low = (offset + low.saturating_sub(1)) / grain * grain;
-            low.saturating_sub(offset).max(share.start)
+            task.cut_below(sample, low.saturating_sub(1), top)
+                .max(share.start)
         } else {
             let low = task.end_of(sample, tokens, need);
-            ((offset + low).div_ceil(grain) * grain - offset).min(share.end)
+            task.cut_above(sample, low, top).min(share.end)
         };
         let end = End { cut, ..end };
         range
